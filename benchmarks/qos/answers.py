@@ -1,4 +1,7 @@
-"""Reads output files: which answers go back to which input file, and how much of what was due they are."""
+"""Reads output files: which answers go back to which input file, and how much of what was due they are.
+
+Tuples of an output with a value graph count by what they are worth, all others alike.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.qos.judge import Answers
 from benchmarks.qos.traffic import PERIOD, closing_file
-from benchmarks.qos.workload import OUTPUTS, START, WINDOW
+from benchmarks.qos.workload import OUTPUTS, START, VALUED, WINDOW, worth_of
 
 WINDOWED = "means"
 _Key = tuple[int, int]  # window, segment
@@ -41,7 +45,7 @@ class Delivered:
 
 def due_in(out: Path, files: int) -> Due:
     """All answers of an exact run over so many input files."""
-    by_output = {name: _all_tuples(out / name) for name in OUTPUTS if name != WINDOWED}
+    by_output = {name: _all_tuples(out, name) for name in OUTPUTS if name != WINDOWED}
     windows: dict[_Key, int] = {}
     for path in sorted((out / WINDOWED).glob("*.parquet")):
         windows.update(_windows(path))
@@ -53,11 +57,11 @@ def due_in(out: Path, files: int) -> Due:
     return Due(by_output, windows)
 
 
-def _all_tuples(folder: Path) -> dict[int, float]:
+def _all_tuples(out: Path, output: str) -> dict[int, float]:
     total: dict[int, float] = {}
-    for path in folder.glob("*.parquet"):
-        for file, count in tuples_by_file(path).items():
-            total[file] = total.get(file, 0.0) + count
+    for path in (out / output).glob("*.parquet"):
+        for file, amount in amounts_by_file(path, valued=output == VALUED).items():
+            total[file] = total.get(file, 0.0) + amount
     return total
 
 
@@ -68,7 +72,8 @@ def delivered_in(out: Path, seen: Iterable[tuple[str, str, float]], due: Due, fi
     for output, name, at in seen:
         path = out / output / name
         if output != WINDOWED:
-            by_output[output] += [Answers(file, count, at) for file, count in tuples_by_file(path).items()]
+            amounts = amounts_by_file(path, valued=output == VALUED)
+            by_output[output] += [Answers(file, amount, at) for file, amount in amounts.items()]
             continue
         for (window, segment), count in _windows(path).items():
             exact, closing = due.windows.get((window, segment), 0), closing_file(window, files)
@@ -83,11 +88,13 @@ def _numbers(times: pa.ChunkedArray, seconds: float) -> pa.ChunkedArray:
     return pc.divide(pc.subtract(micros, _START), round(seconds * 1e6))
 
 
-def tuples_by_file(path: Path) -> dict[int, float]:
-    """Answers by the input file of their tuple."""
-    times = pq.ParquetFile(path).read(columns=["time"])["time"]
-    counted = pc.value_counts(_numbers(times, PERIOD).combine_chunks())
-    return {each["values"]: float(each["counts"]) for each in counted.to_pylist()}
+def amounts_by_file(path: Path, *, valued: bool = False) -> dict[int, float]:
+    """How many answers there are, or what they are worth, by the input file of their tuple."""
+    table = pq.ParquetFile(path).read(columns=["time", "spd"] if valued else ["time"])
+    files = _numbers(table["time"], PERIOD).to_numpy()
+    worth = worth_of(table["spd"].to_numpy()) if valued else np.ones(len(files))
+    numbers, at = np.unique(files, return_inverse=True)
+    return dict(zip(numbers.tolist(), np.bincount(at, worth).tolist(), strict=True))
 
 
 def _windows(path: Path) -> dict[_Key, int]:

@@ -112,7 +112,8 @@ class Search:
         """Tuples a second that get through at a multiple of the first rate, by what the watcher saw."""
         observed = self.bench.run("through", self.prepared, None, patience=_PATIENCE, period=PERIOD / factor)
         delivered = delivered_in(observed.out, observed.seen, self._due, len(observed.arrivals))
-        rate = throughput(delivered.by_output["scores"], observed.arrivals[0])
+        worth = self._due.totals["scores"] / sum(self.plan.counts)  # of a tuple, in the mean
+        rate = throughput(delivered.by_output["scores"], observed.arrivals[0]) / worth
         print(f"  {factor * FIRST_RATE:,.0f}/s offered, {rate:,.0f}/s get through", flush=True)
         return rate
 
@@ -125,7 +126,7 @@ class Search:
 
 
 def throughput(answers: Sequence[Answers], start: float) -> float:
-    """Tuples a second, from the first file that was seen to the last; from the start if there is one only.
+    """Amounts a second, from the first file that was seen to the last; from the start if there is one only.
 
     >>> throughput([Answers(0, 10, 2.0), Answers(1, 30, 4.0), Answers(2, 30, 5.0)], start=1.0)
     20.0

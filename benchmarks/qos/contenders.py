@@ -3,35 +3,57 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import penstock as ps
 from benchmarks.qos.workload import SOURCE
+from penstock.control.roadmap import LoadNode
+from penstock.control.valve_places import ValvePlace
 from penstock.engine.contract.valve import Valve, lot_of
 from penstock.rewrite.subnetworks import SubNetwork
 
 OURS = ("state", "feedback")
-NAMES = ("none", "round-robin", "fifo", "static", "random", "latency", *OURS)
+NAMES = ("none", "round-robin", "fifo", "static", "random", "costliest", "uniform", "latency", *OURS)
 _LEAST = 0.01
 
+Shares = dict[str, float]
+Drop = Callable[[Mapping[str, float], float], Shares]
+"""From what each branch costs, and how much of the load must go (CPU-s a second), to shares of branches."""
 
-def controller(name: str, factor: float, strictest: float) -> Any:
-    """What steers the run of a contender. `factor`: the overload; only `static` is told.
 
-    `strictest`: the smallest threshold, in seconds; only `latency` is told.
+@dataclass(frozen=True)
+class Told:
+    """What a contender is told of the trial; most use only a part of it, or nothing.
+
+    `factor`: the overload. `strictest`: the smallest threshold, in seconds. `nodes`: the loads measured at
+    x1. `places`: where valves may stand.
     """
+
+    factor: float
+    strictest: float
+    nodes: Sequence[LoadNode] = ()
+    places: Sequence[ValvePlace] = ()
+
+
+def controller(name: str, told: Told) -> Any:
+    """What steers the run of a contender."""
     match name:
         case "none":
             return None
         case "round-robin" | "fifo":
             return ps.Control(priority=name, shed=False)
         case "static":
-            return Static(min(1.0, 1 / factor))
+            return Static(min(1.0, 1 / told.factor))
         case "random":
             return RandomAtSource()
+        case "costliest":
+            return ByBranch(told, costliest_first)
+        case "uniform":
+            return ByBranch(told, uniform_by_cost)
         case "latency":
-            return LatencyFeedback(strictest)
+            return LatencyFeedback(told.strictest)
         case "state" | "feedback":
             return ps.Control(priority=name)
     raise ValueError(f"no contender '{name}'; there are: {', '.join(NAMES)}")
@@ -65,6 +87,59 @@ class RandomAtSource(ps.Control):
 
     def valves_for(self, sub: SubNetwork) -> tuple[Valve, ...]:
         return at_the_source(self.kept) if SOURCE in sub.inputs else ()
+
+
+class ByBranch(ps.Control):
+    """Our scheduler and our amount, dropped at the branches by what they cost, whatever they are worth."""
+
+    def __init__(self, told: Told, drop: Drop) -> None:
+        super().__init__()
+        self._drop, self._full = drop, sum(node.load for node in told.nodes)
+        self._costs = branch_costs(told.nodes)
+        branches = [p for p in told.places if p.grain and p.at != SOURCE and len(p.outputs) == 1]
+        # The first of a branch, from the input down: it saves most.
+        self._branches = {min(place.outputs): place for place in reversed(branches)}
+
+    def valves_for(self, sub: SubNetwork) -> tuple[Valve, ...]:
+        shares = self._drop(self._costs, (1 - self.kept) * self._full)
+        return tuple(
+            place.valve(round(max(_LEAST, shares[output]), 6))
+            for output, place in self._branches.items()
+            if place.subnetwork == sub.name and shares.get(output, 1.0) < 1
+        )
+
+
+def branch_costs(nodes: Sequence[LoadNode]) -> dict[str, float]:
+    """What each branch alone costs; work that several share is saved by none of them."""
+    costs: dict[str, float] = {}
+    for node in nodes:
+        if len(node.outputs) == 1:
+            output = min(node.outputs)
+            costs[output] = costs.get(output, 0.0) + node.load
+    return costs
+
+
+def costliest_first(costs: Mapping[str, float], excess: float) -> Shares:
+    """All of the costliest branch, then of the next, until enough has gone.
+
+    >>> costliest_first({"a": 2.0, "b": 1.0}, excess=2.5)
+    {'a': 0.0, 'b': 0.5}
+    """
+    shares: Shares = {}
+    for output, cost in sorted(costs.items(), key=lambda each: -each[1]):
+        gone = min(cost, max(0.0, excess))
+        shares[output] = 1 - gone / cost
+        excess -= gone
+    return shares
+
+
+def uniform_by_cost(costs: Mapping[str, float], excess: float) -> Shares:
+    """The same share of every branch, so that each gives by what it costs.
+
+    >>> uniform_by_cost({"a": 2.0, "b": 1.0}, excess=1.5)
+    {'a': 0.5, 'b': 0.5}
+    """
+    return dict.fromkeys(costs, 1 - min(1.0, excess / sum(costs.values())))
 
 
 class LatencyFeedback:

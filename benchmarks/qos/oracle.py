@@ -2,13 +2,14 @@
 
 A linear program over measured costs and true rates, without any delay: each output o keeps a share x of its
 tuples, each node works for the largest share below it, and all nodes together may use the capacity at which
-x1 was found. Loss graphs are concave, so their pieces are variables of their own. The simplex is written out
-here: a package for thirty variables would be one more dependency.
+x1 was found. Loss graphs are concave, so their pieces are variables of their own. Of an output with a value
+graph the best tuples stay, and the pieces are of what they are worth. The simplex is written out here: a
+package for some dozen variables would be one more dependency.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,6 +19,10 @@ from penstock.control.roadmap import LoadNode
 from penstock.model.qos import QoS
 
 _TINY = 1e-9
+_CURVE_PIECES = 100
+
+WorthKept = Callable[[float], float]
+"""The part of all worth that remains, by the share of tuples that stay."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,18 @@ class Bound:
     shares: Mapping[str, float]
 
 
-def best_shares(nodes: Sequence[LoadNode], qos: Mapping[str, QoS], capacity: float) -> Bound:
+def best_shares(
+    nodes: Sequence[LoadNode],
+    qos: Mapping[str, QoS],
+    capacity: float,
+    curves: Mapping[str, WorthKept] | None = None,
+) -> Bound:
     """The linear program. `nodes`: CPU-seconds a second at the offered rates; an output without a loss graph
-    keeps all or nothing, and is taken as a straight line: that only raises the bound.
+    keeps all or nothing, and is taken as a straight line: that only raises the bound. `curves`: of outputs
+    whose tuples can go by value.
     """
-    pieces = [(name, *piece) for name in sorted(qos) for piece in _pieces(qos[name])]
+    known = curves or {}
+    pieces = [(name, *piece) for name in sorted(qos) for piece in _pieces(qos[name], known.get(name))]
     count, size = len(pieces), len(pieces) + len(nodes)
     gain = np.zeros(size)
     rows, limits = [], []
@@ -62,11 +74,15 @@ def _row(size: int, entries: Mapping[int, float]) -> np.ndarray:
     return row
 
 
-def _pieces(qos: QoS) -> list[tuple[float, float]]:
-    """(width, slope) of the straight pieces of a loss graph, over shares 0..1."""
-    graph = qos.loss or ((0.0, 0.0), (100.0, 1.0))
-    graph = graph if graph[0][0] == 0 else ((0.0, 0.0), *graph)
-    return [((b[0] - a[0]) / 100, 100 * (b[1] - a[1]) / (b[0] - a[0])) for a, b in pairwise(graph)]
+def _pieces(qos: QoS, curve: WorthKept | None) -> list[tuple[float, float]]:
+    """(width, slope) of the straight pieces of utility over the share kept, 0..1."""
+    if qos.loss and curve is not None:
+        shares = [number / _CURVE_PIECES for number in range(_CURVE_PIECES + 1)]
+        graph = [(share, qos.at_share(curve(share))) for share in shares]
+    else:
+        drawn = qos.loss or ((0.0, 0.0), (100.0, 1.0))
+        graph = [(x / 100, y) for x, y in (drawn if drawn[0][0] == 0 else ((0.0, 0.0), *drawn))]
+    return [(b[0] - a[0], (b[1] - a[1]) / (b[0] - a[0])) for a, b in pairwise(graph)]
 
 
 def maximise(gain: np.ndarray, rows: np.ndarray, limits: np.ndarray) -> np.ndarray:

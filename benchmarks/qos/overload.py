@@ -9,9 +9,10 @@ saw. What has not appeared when the largest threshold has passed after the end i
 contenders is drawn by the seed.
 
 Contenders: none, round-robin and fifo (no shedding), static (told the factor, drops at the source
-throughout), random (our amount, at the source, all outputs alike), latency (feedback on the delay alone),
-state and feedback (ours). The oracle is a linear program over the costs measured at x1, without delays: a
-bound, no system.
+throughout), random (our amount, at the source, all outputs alike), costliest and uniform (our amount, at the
+branches: the costliest first, or all alike), latency (feedback on the delay alone), state and feedback
+(ours). With `--doubled` the costly box takes twice as long from the middle of the overload on. The oracle is
+a linear program over the costs measured at x1, without delays: a bound, no system.
 
 Figure: utility of each contender and of the oracle; for the strict output the share of seconds in time, and
         the time from the onset to its last late answer; the time from the end to the first whole input, and
@@ -35,12 +36,12 @@ from benchmarks.common.tables import show
 from benchmarks.qos import capacity
 from benchmarks.qos.answers import Due
 from benchmarks.qos.capacity import Bench, Capacity
-from benchmarks.qos.contenders import NAMES, controller
+from benchmarks.qos.contenders import NAMES, Told, controller
 from benchmarks.qos.judge import turns
-from benchmarks.qos.oracle import best_shares
+from benchmarks.qos.oracle import Bound, best_shares
 from benchmarks.qos.traffic import Phase, TrafficPlan
 from benchmarks.qos.verdict import all_open_after, figures, kept_load
-from benchmarks.qos.workload import PERMUTATIONS, graphs, network
+from benchmarks.qos.workload import COSTLY, PERMUTATIONS, VALUED, graphs, network, worth_kept
 from penstock.control.valve_places import places
 
 CALM = 0.5
@@ -60,9 +61,22 @@ def plan_of(rate: float, factor: float, chosen: argparse.Namespace) -> TrafficPl
 
 def oracle(x1: Capacity, factor: float, bench: Bench) -> dict[str, Any]:
     """The bound at this factor: the load grows with the rate, what may be used stays that of x1."""
-    offered = [replace(node, load=factor * node.load) for node in x1.nodes]
-    bound = best_shares(offered, graphs(bench.assignment), sum(node.load for node in x1.nodes))
-    return {"utility": bound.utility, "shares": bound.shares}
+    bound = bound_at(x1, factor, bench)
+    if bench.assignment.doubled_from is None:
+        return {"utility": bound.utility, "shares": bound.shares}
+    doubled = bound_at(x1, factor, bench, costly=2.0)
+    utility = (bound.utility + doubled.utility) / 2  # the cost doubles in the middle
+    return {"utility": utility, "shares": bound.shares, "shares_doubled": doubled.shares}
+
+
+def bound_at(x1: Capacity, factor: float, bench: Bench, costly: float = 1.0) -> Bound:
+    """`costly`: by how much the costly box costs more than at x1."""
+    offered = [
+        replace(node, load=factor * node.load * (costly if node.name.endswith(f"/{COSTLY}") else 1.0))
+        for node in x1.nodes
+    ]
+    capacity_used = sum(node.load for node in x1.nodes)
+    return best_shares(offered, graphs(bench.assignment), capacity_used, {VALUED: worth_kept})
 
 
 def compete(bench: Bench, x1: Capacity, factor: float, chosen: argparse.Namespace) -> dict[str, Any]:
@@ -111,11 +125,12 @@ def one(  # noqa: PLR0917 - what a trial is made of
     """One contender: run it, judge it, forget its files."""
     qos = graphs(bench.assignment)
     thresholds = [each.threshold for each in qos.values()]
-    control = controller(name, factor, min(thresholds))
+    net = network(bench.root / "in", bench.root / "out", bench.assignment)
+    where = places(net)
+    control = controller(name, Told(factor, min(thresholds), x1.nodes, where))
     observed = bench.run(name, prepared, control, patience=max(thresholds))
     begin, end = plan.span("overload")
-    net = network(observed.folder / "in", observed.out, bench.assignment)
-    kept = kept_load(observed, places(net), x1.nodes, begin, end)
+    kept = kept_load(observed, where, x1.nodes, begin, end)
     return {
         **figures(observed, due, plan, qos),
         "valves_open_s": all_open_after(observed, end),
@@ -173,6 +188,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--budget", type=float, default=float("inf"), help="seconds; contenders that do not fit are left out"
     )
+    parser.add_argument("--doubled", action="store_true", help="the costly box becomes twice as slow")
     parser.add_argument("--burn", type=float, help="CPU-microseconds a tuple of the costly branch")
     chosen = parser.parse_args()
     chosen.seconds = chosen.seconds or (60.0 if chosen.quick else 600.0)
@@ -186,6 +202,8 @@ def main() -> int:
     assignment = replace(PERMUTATIONS[chosen.permutation], grain=chosen.grain)
     if chosen.burn is not None:
         assignment = replace(assignment, burn_us=chosen.burn)
+    if chosen.doubled:
+        assignment = replace(assignment, doubled_from=chosen.calm + chosen.seconds / 2)
     config = {
         "assignment": asdict(assignment),
         "seconds": chosen.seconds,

@@ -26,10 +26,11 @@ from statistics import fmean
 from typing import Any
 
 Q3 = ("none", "round-robin", "fifo", "state", "feedback")
-Q4 = ("static", "random", "latency", "state", "oracle")
+Q4 = ("random", "costliest", "uniform", "state", "oracle")
 _COLOURS = {
     "none": "#7a7a7a", "round-robin": "#8f6bb3", "fifo": "#4f86a8", "static": "#b5651d", "random": "#c77d1e",
-    "latency": "#3a8a7d", "state": "#a33b5c", "feedback": "#5d8a3a", "oracle": "#222222",
+    "latency": "#3a8a7d", "costliest": "#2f6db5", "uniform": "#b0a11e",
+    "state": "#a33b5c", "feedback": "#5d8a3a", "oracle": "#222222",
 }  # fmt: skip
 
 

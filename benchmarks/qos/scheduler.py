@@ -30,7 +30,7 @@ from benchmarks.common.command_line import options
 from benchmarks.common.results import Record, recording
 from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import quantile, show
-from benchmarks.qos.answers import tuples_by_file
+from benchmarks.qos.answers import amounts_by_file
 from benchmarks.qos.traffic import steady, worst_lag, write_files
 from benchmarks.qos.trial import Observed, run_trial
 from benchmarks.qos.workload import SCHEMA, Burn
@@ -84,7 +84,7 @@ def strict_delays(observed: Observed, since: float) -> list[float]:
     delays: list[float] = []
     for output, name, at in observed.seen:
         if output == "strict":
-            for file, count in tuples_by_file(observed.out / output / name).items():
+            for file, count in amounts_by_file(observed.out / output / name).items():
                 if observed.arrivals[file] >= observed.arrivals[0] + since:
                     delays += [at - observed.arrivals[file]] * round(count)
     return delays

@@ -1,18 +1,20 @@
 """The network that is overloaded: one source, four outputs of different strictness, weight and cost.
 
 All branches share the source, its decoding and a map. `alarms` are strict, `means` are windows of ten
-seconds, `scores` cost most of the CPU, `archive` lies in a second sub-network behind a connection point.
-Which branch has which weight and which cost can be permuted (`Assignment`).
+seconds, `scores` cost most of the CPU and have a value graph, `archive` lies in a second sub-network behind a
+connection point. Which branch has which weight and which cost can be permuted (`Assignment`).
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import penstock as ps
 
@@ -23,16 +25,21 @@ SEGMENTS, SPEEDS = 50, 100
 WINDOW = 10.0
 """Seconds of event time of a window of `means`."""
 OUTPUTS = ("alarms", "means", "scores", "archive")
+COSTLY = "burn"
 BURN_US = 16.0
 """CPU-microseconds a tuple of the branch that costs: with them, two thirds of the CPU are its own."""
-_LOOP = 200  # tuples between two looks at the clock
+VALUED = "scores"
+"""The output with a value graph: a fast car is worth ten times one that stands."""
+VALUE_GRAPH = ((0.0, 0.1), (SPEEDS - 1.0, 1.0))
 
 
 @dataclass(frozen=True)
 class Assignment:
     """Which weights the branches have, and which branch costs; `burn_us` 0: answers only, at no cost.
 
-    `grain`: what `means` says to be shed by ("windows", "keys"); empty: it says nothing.
+    `grain`: what `means` says to be shed by ("windows", "keys"); empty: it says nothing. `all_or_nothing`:
+    `alarms` have no loss graph, so one lost alarm makes its second worthless. `doubled_from`: the second of
+    event time from which on a tuple of the costly branch costs twice as much. Nobody is told.
     """
 
     name: str = "base"
@@ -40,6 +47,8 @@ class Assignment:
     costly: str = "scores"
     burn_us: float = BURN_US
     grain: str = ""
+    all_or_nothing: bool = False
+    doubled_from: float | None = None
 
     def weight(self, output: str) -> float:
         return self.weights[OUTPUTS.index(output)]
@@ -51,6 +60,7 @@ PERMUTATIONS = (
     Assignment("weights: means", (1.0, 4.0, 2.0, 1.0)),
     Assignment("costs: means", costly="means"),
     Assignment("costs: alarms", costly="alarms"),
+    Assignment("alarms all or nothing", all_or_nothing=True),
 )
 
 
@@ -62,11 +72,17 @@ class Burn:
     """
 
     micros: float
+    doubled_from: float | None = None
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        for begin in range(0, table.num_rows, _LOOP):
-            self._use(min(_LOOP, table.num_rows - begin) * self.micros * 1e-6)
+        self._use((table.num_rows + self._doubled(table)) * self.micros * 1e-6)
         return pa.table({"score": table["spd"].cast(pa.float64())})
+
+    def _doubled(self, table: pa.Table) -> int:
+        if self.doubled_from is None:
+            return 0
+        since = pa.scalar(START + timedelta(seconds=self.doubled_from), table.schema.field("time").type)
+        return pc.sum(pc.greater_equal(table["time"], since)).as_py() or 0
 
     def _use(self, seconds: float) -> None:
         until, x = time.thread_time() + seconds, 1.0
@@ -75,12 +91,28 @@ class Burn:
                 x = (x * x + 1.0) % 97.0
 
 
+def worth_of(speeds: np.ndarray) -> np.ndarray:
+    """What scores of cars with these speeds are worth."""
+    (least, low), (most, high) = VALUE_GRAPH
+    return np.asarray(np.interp(speeds, [least, most], [low, high]))
+
+
+def worth_kept(share: float) -> float:
+    """The part of all worth that remains if only the best of the tuples stay, this share of them.
+
+    >>> [round(worth_kept(share), 3) for share in (0.0, 0.5, 1.0)]
+    [0.0, 0.707, 1.0]
+    """
+    best = np.sort(worth_of(np.arange(SPEEDS)))[::-1]  # speeds are equally frequent
+    return float(np.interp(share * SPEEDS, np.arange(SPEEDS + 1), [0.0, *best.cumsum()]) / best.sum())
+
+
 def graphs(assignment: Assignment) -> dict[str, ps.QoS]:
-    """The QoS of the outputs. A strict loss graph is a straight line: each tuple counts the same."""
+    """The QoS of the outputs. The strictest loss graph is a straight line: each tuple counts the same."""
     return {
         "alarms": ps.QoS(
             delay=[(0, 1.0), (2, 1.0), (6, 0.0)],
-            loss=[(0, 0), (100, 1)],
+            loss=[] if assignment.all_or_nothing else [(0, 0), (100, 1)],
             weight=assignment.weight("alarms"),
         ),
         "means": ps.QoS(
@@ -91,6 +123,8 @@ def graphs(assignment: Assignment) -> dict[str, ps.QoS]:
         "scores": ps.QoS(
             delay=[(0, 1.0), (4, 1.0), (12, 0.0)],
             loss=[(0, 0), (30, 0.7), (100, 1)],
+            value=VALUE_GRAPH,
+            column="spd",
             weight=assignment.weight("scores"),
         ),
         "archive": ps.QoS(
@@ -113,7 +147,7 @@ def network(source: Path, out: Path, assignment: Assignment) -> ps.Network:
     if assignment.grain:
         tens.shed(assignment.grain)
     net.output("means", tens, to=_files(out, "means"), qos=qos["means"])
-    scores = _costly(moving, "scores", assignment).select("time", "id", "seg", name="scored")
+    scores = _costly(moving, "scores", assignment).select("time", "id", "seg", "spd", name="scored")
     net.output("scores", scores, to=_files(out, "scores"), qos=qos["scores"])
     slow = moving.filter("spd < 5", name="slow").connection_point(POINT, keep="10 minutes", shed=True)
     archive = slow.map(late="seg + 1", name="archived").select("time", "id", "seg")
@@ -124,8 +158,8 @@ def network(source: Path, out: Path, assignment: Assignment) -> ps.Network:
 def _costly(stream: ps.Stream, branch: str, assignment: Assignment) -> ps.Stream:
     if branch != assignment.costly:
         return stream
-    burn = Burn(assignment.burn_us)
-    return stream.apply(burn, reads="spd", produces="score DOUBLE", name="burn")
+    burn = Burn(assignment.burn_us, assignment.doubled_from)
+    return stream.apply(burn, reads=["time", "spd"], produces="score DOUBLE", name=COSTLY)
 
 
 def _files(out: Path, name: str) -> ps.SinkFormat:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import itertools
 import time
+from datetime import timedelta
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from benchmarks.qos.contenders import NAMES, LatencyFeedback, at_the_source, controller
+from benchmarks.qos.contenders import NAMES, LatencyFeedback, Told, at_the_source, branch_costs, controller
 from benchmarks.qos.oracle import best_shares, maximise
 from benchmarks.qos.traffic import Phase, TrafficPlan, arrivals_in, write_files
 from benchmarks.qos.trial import beside
 from benchmarks.qos.watcher import files_in, new_files
-from benchmarks.qos.workload import OUTPUTS, PERMUTATIONS, Burn, graphs, network
+from benchmarks.qos.workload import OUTPUTS, PERMUTATIONS, START, Burn, graphs, network, worth_kept
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.control.loop.plan import Memory
 from penstock.control.roadmap import LoadNode
+from penstock.control.shedder import Shedding
 from penstock.control.valve_places import places
+from penstock.rewrite.subnetworks import split
 
 LOOSE = ps.QoS(delay=[(0, 1), (5, 1), (9, 0)], loss=[(0, 0), (50, 0.9), (100, 1)])
 LINE = ps.QoS(delay=[(0, 1), (5, 1), (9, 0)], loss=[(0, 0), (100, 1)], weight=4)
@@ -76,13 +81,30 @@ def test_a_program_without_a_bound_is_refused():
 
 
 def test_every_contender_can_be_made():
-    contenders = {name: controller(name, 2.0, 2.0) for name in NAMES}
+    contenders = {name: controller(name, Told(2.0, 2.0)) for name in NAMES}
     assert contenders["none"] is None
     assert contenders["static"].share == 0.5
     assert [contenders[name].settings.shed for name in ("fifo", "round-robin")] == [False, False]
     assert [contenders[name].settings.shed for name in ("state", "feedback")] == [True, True]
     with pytest.raises(ValueError, match="no contender"):
-        controller("magic", 2.0, 2.0)
+        controller("magic", Told(2.0, 2.0))
+
+
+def test_by_branch_sheds_the_branch_that_costs_and_nothing_else(tmp_path):
+    net = network(tmp_path / "in", tmp_path / "out", PERMUTATIONS[0])
+    nodes = [LoadNode("all", 0.5, frozenset(OUTPUTS)), LoadNode("burn", 1.5, frozenset(["scores"]))]
+    control = controller("costliest", Told(2.0, 2.0, nodes, places(net)))
+    first = next(sub for sub in split(net) if "cars" in sub.inputs)
+    control._memory = Memory(Shedding(kept=0.625))
+    (valve,) = control.valves_for(first)
+    assert (valve.at, valve.share) == ("metric->burn", 0.5)
+    control._memory = Memory(Shedding(kept=1.0))
+    assert control.valves_for(first) == ()
+
+
+def test_work_that_branches_share_belongs_to_none():
+    nodes = [LoadNode("all", 0.5, frozenset("ab")), LoadNode("a", 0.2, frozenset("a"))]
+    assert branch_costs([*nodes, LoadNode("b", 0.3, frozenset("b"))]) == {"a": 0.2, "b": 0.3}
 
 
 def test_dropping_at_the_source_takes_blocks_of_all_outputs():
@@ -104,16 +126,31 @@ def test_every_permutation_is_a_network_that_may_be_shed(assignment, tmp_path):
     assert sorted(graphs(assignment)) == sorted(OUTPUTS)
     source = next(place for place in places(net) if place.at == "cars")
     assert source.outputs == set(OUTPUTS)
-    assert source.grain is not None
+    assert (source.grain is None) == assignment.all_or_nothing
+    assert any(place.grain and place.outputs == {"scores"} for place in places(net))
 
 
 def test_burning_uses_the_time_it_says_and_changes_nothing():
-    import pyarrow as pa
-
     table = pa.table({"spd": pa.array([3, 4] * 500, pa.int32())})
     before = time.thread_time()
     assert Burn(50.0)(table)["score"].to_pylist() == [3.0, 4.0] * 500
     assert time.thread_time() - before >= 0.05
+
+
+def test_from_its_second_on_a_doubled_box_uses_twice_the_time():
+    times = [START + timedelta(seconds=at) for at in (1, 2, 3)] * 400
+    table = pa.table({"time": pa.array(times, pa.timestamp("us", "UTC")), "spd": pa.array([3] * 1200)})
+    before = time.thread_time()
+    Burn(50.0, doubled_from=3.0)(table)
+    assert time.thread_time() - before >= 0.08
+
+
+def test_the_oracle_keeps_the_tuples_that_are_worth_most():
+    nodes = [LoadNode("a", 1.0, frozenset("a"))]
+    plain, by_value = (best_shares(nodes, {"a": LINE}, 0.5, curves) for curves in ({}, {"a": worth_kept}))
+    assert (plain.shares["a"], by_value.shares["a"]) == pytest.approx((0.5, 0.5))
+    assert plain.utility == pytest.approx(0.5)
+    assert by_value.utility == pytest.approx(worth_kept(0.5))
 
 
 def test_driver_and_watcher_are_processes_that_stamp(tmp_path):
