@@ -35,6 +35,7 @@ from benchmarks.qos.trial import Observed
 from benchmarks.qos.verdict import figures
 from benchmarks.qos.workload import OUTPUTS, PERMUTATIONS, graphs
 from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.decisions import Decisions
 
 LEVEL, BURST, EVERY = 0.7, 1.5, 20.0
 HALF = 0.5
@@ -79,10 +80,11 @@ def shed_in(checkpoint: Path) -> int:
     """Tuples that any valve shed, by the accounts of the runtime."""
     catalog = Catalog(checkpoint / "catalog.db")
     try:
-        trains = [train for name in catalog.totals() for train in catalog.trains(name, last=100_000)]
+        decisions = Decisions(catalog)
+        sheds = [shed for name in catalog.totals() for _, shed in decisions.sheds(name, last=1_000_000)]
     finally:
         catalog.close()
-    return sum(each.shed for train in trains for each in train.sheds)
+    return sum(shed.shed for shed in sheds)
 
 
 def bursts(bench: Bench, rate: float, seconds: float, record: Record) -> dict[str, Any]:

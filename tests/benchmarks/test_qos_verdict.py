@@ -8,6 +8,7 @@ import pytest
 from benchmarks.common.results import Record
 from benchmarks.qos.capacity import offered_rates
 from benchmarks.qos.judge import Second
+from benchmarks.qos.no_overload import shed_in
 from benchmarks.qos.overload import check
 from benchmarks.qos.plots import load_curve, loss_curve
 from benchmarks.qos.scheduler import ratios
@@ -20,6 +21,8 @@ from penstock.control.roadmap import LoadNode
 from penstock.control.valve_places import places
 from penstock.model.costs import MeasuredBox, MeasuredCosts
 from penstock.rewrite.subnetworks import split
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.record_types import Shed, TrainRecord
 
 QOS = graphs(PERMUTATIONS[0])
 
@@ -104,3 +107,11 @@ def test_the_papers_axes_can_be_drawn(tmp_path):
     loss_curve(points, tmp_path / "q4.svg")
     assert "<svg" in (tmp_path / "q3.svg").read_text()
     assert "<svg" in (tmp_path / "q4.svg").read_text()
+
+
+def test_what_any_valve_shed_is_counted(tmp_path):
+    catalog = Catalog(tmp_path / "catalog.db")
+    for train, sheds in enumerate([(), (Shed("metric->burn", 100, 30), Shed("cars", 50, 5))]):
+        catalog.record_train(TrainRecord("first", train, 0.0, 1.0, 100, sheds=sheds))
+    catalog.close()
+    assert shed_in(tmp_path) == 35
