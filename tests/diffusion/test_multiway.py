@@ -98,3 +98,55 @@ def test_what_cannot_be_is_refused():
         network(3, "chain", [1])
     with pytest.raises(NetworkError, match="box 'all': within: 'soon' is not a length of time"):
         network(3, "chain", "soon")
+
+
+def three():
+    net = ps.Network("three")
+    return [net.source(name, rows_source(SCHEMA), timestamp="time") for name in "abc"]
+
+
+def joined(streams, trains, **options):
+    """The values of all rows that `ps.join` gives."""
+    made = ps.join(*streams, on=options.pop("on", "k"), within=5, **options)
+    made.output("out", to=collect())
+    return [tuple(row.values()) for row in run_network(made.network, trains).outputs["out"]]
+
+
+def test_a_stream_that_others_must_be_near_shows_its_time():
+    """Without the time of `a`, that of `b` would stand under its name: `c` was measured from there."""
+    a, b, c = three()
+    with pytest.raises(NetworkError, match="'select_1' has left out its timestamp column 'time'"):
+        ps.join(a.select("k", x="k"), b, c, on="k", within=5, shape="star")
+    with pytest.raises(NetworkError, match="'select_2' has left out its timestamp column 'time'"):
+        ps.join(a, b, c.select("k"), on="k", within=5)
+
+
+def test_a_first_stream_that_nobody_is_measured_from_may_leave_its_time_out():
+    a, b, c = three()
+    streams = [a.select("k", x="v"), b.select("time", "k"), c.select("time", "k")]
+    trains = [{"a": [(0, 1, 7)], "b": [(4, 1, 0)], "c": [(9, 1, 0), (10, 1, 0)]}]
+    rows = joined(streams, trains)
+    assert [(row[:2], row[2].second, row[3].second) for row in rows] == [((1, 7), 4, 9)]
+
+
+def test_pairs_are_measured_only_where_they_show_their_own_time():
+    """A pair has the earlier of two times, and shows that of its left tuple."""
+    a, b, c = three()
+    either = a.join(b, on="k", within=5, name="either")
+    with pytest.raises(NetworkError, match="'positive' does not show the times"):
+        ps.join(either.filter("v > 0", name="positive"), b, c, on="k", within=5, shape="star")
+    with pytest.raises(NetworkError, match="'again' does not show the times"):
+        ps.join(a, either.connection_point("again"), c, on="k", within=5)
+    left_first = a.join(b, on="k", within=(5, 0))
+    windows = either.group_by("k").tumble("10 seconds", n="count(*)")
+    for shown in (left_first, windows):
+        assert ps.join(shown, b, c, on="k", within=5, shape="star").type.timestamp == "time"
+
+
+def test_by_equal_times():
+    """They are one column of the rows, so the third stream has none of its own."""
+    a, b, c = three()
+    trains = [{"a": [(0, 1, 1), (1, 1, 2)], "b": [(1, 1, 3)], "c": [(0, 1, 4), (1, 1, 5)]}]
+    streams = a.select("time", "v"), b.select("time", w="v"), c.select("time", x="v")
+    rows = joined(streams, trains, on="time")
+    assert [row[1:] for row in rows] == [(2, 3, 5)]

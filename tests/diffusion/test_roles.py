@@ -57,6 +57,13 @@ def test_a_stream_that_is_further_in_time_is_not_slower_for_it():
     assert (roles.rates, roles.scheme) == ((10.0, 5.0), "left")
 
 
+def test_a_stream_that_fell_silent_is_not_fast_for_its_few_tuples():
+    """Two tuples in a microsecond on the left, 1,000 in ten seconds on the right."""
+    told = [Report(0, (2, 1000), (2, 1000), (1, 10 * SECOND), 0)]
+    roles = step(join(), replace(first_roles(join(), 2), scheme="right"), told, FAR)
+    assert (roles.rates, roles.scheme) == ((0.2, 100.0), "right")
+
+
 def test_nothing_changes_before_the_period_is_over_or_for_a_small_difference():
     node = join(sample=20 * SECOND)
     roles = step(node, first_roles(node, 2), reports(10, 100, until=10), FAR)
@@ -163,6 +170,21 @@ def test_the_producer_is_one_of_the_two_owners(case):
         assert chosen == (mine if older_master else other)
     elif left_master != right_master:
         assert chosen == (left_owner if left_master else right_owner)
+
+
+def test_when_nobody_forces_a_scheme_any_more_the_join_goes_back_to_its_own():
+    """set_master(join, None): at once by hash, else as soon as a period is full."""
+    told = reports(10, 100, until=10)
+    by_hash = join("hash", servers=2)
+    forced = step(by_hash, first_roles(by_hash, 2), [], FAR, "left")
+    assert (forced.scheme, step(by_hash, forced, [], FAR).scheme) == ("left", "hash")
+    forced = replace(first_roles(join(), 2), scheme="hash")
+    assert step(join(sample=20 * SECOND), forced, told, FAR).scheme == "hash"
+    assert step(join(), forced, told, FAR).scheme == "right"
+    auto = join("auto")
+    assert step(auto, first_roles(auto, 2), reports(100, 10, until=10), FAR).scheme == "hash"
+    forced = replace(first_roles(auto, 2), scheme="left")
+    assert step(auto, forced, reports(100, 10, until=10), FAR).scheme == "left", "it does not go back"
 
 
 def test_hash_with_servers_of_its_own_stays_hash():

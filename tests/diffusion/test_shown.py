@@ -10,10 +10,13 @@ from diffusion import job
 from diffusion.worlds import network
 from penstock.cli.main import penstock_app
 from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.spark.jobs.forms import forms_text
 from penstock.engine.spark.layout.plan import lay_out
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import split
+from penstock.runtime.box_facts import facts
 from penstock.store.catalog.catalog import Catalog
+from penstock.testing import columns
 from penstock.testing.suite import chosen_engines
 
 
@@ -90,6 +93,26 @@ def test_a_diffused_join_has_a_stage_of_its_own():
     assert "often" in stages["pairs"].nodes
     assert "hours" not in stages["pairs"].nodes
     assert (stages["pairs"].spread, stages["pairs"].servers, stages["counts"].spread) == (True, 3, False)
+
+
+def test_a_feed_does_not_pack_a_diffused_join():
+    """Packed tuples go where their keys say: no tuple would be spread."""
+
+    def read(**spread):
+        net = ps.Network("n")
+        text = ps.feed("in", columns.SCHEMA, decode=columns.decode, keys="road")
+        rows = net.source("rows", text, timestamp="second", whole=True)
+        rows.join(rows, on="road", within="1 minute", name="pairs", **spread).output("out", to=ps.csv("out"))
+        return split(net)[0]
+
+    packed, spread = read(), read(distribution="diffused", servers=2)
+    assert (lay_out(packed).rooted, lay_out(spread).rooted) == (True, False)
+    assert forms_text(lay_out(spread)) == "trains: DataFrames"
+    (stage,) = lay_out(spread).stages
+    assert (stage.spread, len(stage.entries)) == (True, 2)
+    # State of packed trains has no owners: it is of no use.
+    assert facts([spread], 2, fuse=True)["pairs"]["spread by"] == "its roles"
+    assert "spread by" not in facts([packed], 2, fuse=True)["pairs"]
 
 
 @pytest.mark.skipif("spark" not in chosen_engines(), reason="spark is not in PENSTOCK_ENGINES")

@@ -7,8 +7,12 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+import penstock as ps
 from diffusion.worlds import World, network, worlds
-from penstock.testing import assert_same_rows
+from engine.spark.trains.test_express import deliver
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.local import LocalEngine
+from penstock.testing import assert_same_rows, collect, columns
 from penstock.testing.spark_run import run_on_spark
 from penstock.testing.suite import chosen_engines
 
@@ -49,6 +53,53 @@ def test_a_band_join_has_no_key(spark):
     check(World(net, trains, [None, None], (5, 5), False, "abs(v - v_right) <= 3"), spark)
 
 
+def test_a_switch_in_the_train_that_closes_windows(spark):
+    """Its windows are older than its horizon, and meet tuples that lie at one server each."""
+    from penstock.model.writing.network import Network
+    from penstock.testing import rows_source, run_network
+
+    def build(**spread):
+        net = Network("n")
+        a, b = (net.source(n, rows_source("time TIMESTAMP, k INT, v INT"), timestamp="time") for n in "ab")
+        sums = a.group_by("k").tumble("10 seconds", total="sum(v)")
+        pairs = sums.join(b, on="k", within="5 seconds", name="pairs", **spread)
+        pairs.output("out", to=collect())
+        return net
+
+    first = [(i, i % 8, i) for i in range(10)]
+    trains = [{"a": first, "b": first}, {"a": [(100, 1, 1)], "b": []}, {"a": [(101, 1, 1)], "b": []}]
+    spread = {"distribution": "diffused", "servers": 2, "master": "right", "sample": 1000}
+    asked = [{}, {}, {"pairs": "left"}]
+    found = run_on_spark(build(**spread), trains, spark, schemes=asked)
+    wanted = run_network(build(), trains)
+    assert len(wanted.outputs["out"]) == 8
+    assert_same_rows(found.outputs["out"], wanted.outputs["out"])
+
+
+def test_a_feed_with_itself(spark, tmp_path):
+    """Its tuples leave the partition of their writer."""
+    lines = {at: [(group, at % 3, at + group) for group in range(4)] for at in range(12)}
+    for at, rows_ in lines.items():
+        deliver(tmp_path / "in", at, *([",".join(map(str, row))] for row in rows_))
+
+    def build(**spread):
+        net = ps.Network("n")
+        text = ps.feed(str(tmp_path / "in"), columns.SCHEMA, decode=columns.decode, keys="road")
+        rows = net.source("rows", text, timestamp="second", whole=True, idle=None)
+        rows.join(rows, on="car", within=(3, 2), name="pairs", **spread).output("out", to=collect())
+        return net
+
+    net = build(distribution="diffused", servers=2, sample=3)
+    policy = AsSoonAsPossible(16)
+    with ps.Runtime(
+        net, spark, tmp_path / "checkpoint", once=True, close=True, partitions=2, policy=policy
+    ) as run:
+        assert run.wait(240)
+    wanted = LocalEngine(build()).run([{"rows": [(at, *row) for at, part in lines.items() for row in part]}])
+    assert len(wanted.outputs["out"]) > 100
+    assert_same_rows(net.outputs["out"].to.rows, wanted.outputs["out"])
+
+
 @pytest.mark.slow
 @settings(
     max_examples=60 if SOAK else 8,
@@ -65,7 +116,7 @@ def test_random_worlds(spark, world):
 def test_behind_windows_and_before_them(spark):
     """A diffused join between other boxes: its input has no unique order, its reader another key."""
     from penstock.model.writing.network import Network
-    from penstock.testing import collect, rows_source, run_network
+    from penstock.testing import rows_source, run_network
 
     def build(**spread):
         net = Network("n")

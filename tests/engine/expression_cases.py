@@ -47,7 +47,8 @@ _TEXTS = [
     "tab\t", "'quoted'", "12", " 12 ", "+5", "-7", "1.5", "1e3", "nan", "Infinity", "true", "no",
     "2147483648", "128", "0x1F", "1d", ".5", "-", "2020-02-29", "2020-02-30", "2020-1-5 3:4:5.25",
     "2020-01-01T12:00:00+01:00", "2020-01-01 12:00:00Z", "2020-01-01 12", "2020", "0000-01-01",
-    "2020-01-01 12:00:00+19:00", "2020-01-01x", None,
+    "2020-01-01 12:00:00+19:00", "2020-01-01x", "0x1p2000", "-0x1p2000", "1" * 5000, "0" * 5000 + "5",
+    "${x}", "äb", "1.0000000596046448", None,
 ]  # fmt: skip
 _utc = partial(datetime, tzinfo=UTC)
 _STAMPS = [
@@ -181,6 +182,7 @@ timestamp_seconds(l); timestamp_millis(l); timestamp_micros(l); timestamp_second
 CAST(k AS TIMESTAMP); CAST(k AS DATE); to_timestamp(k); TRY_CAST(k AS TIMESTAMP); TRY_CAST(k AS DATE); year(k)
 ts + INTERVAL 1 HOUR > us; coalesce(ts + INTERVAL 8000 DAYS, us); date_trunc('hour', timestamp_seconds(l))
 hour(timestamp_micros(l)); NULL + 1 / a; 1.5; 0.1 + x; a * 1.5; k || (a / b)
+k = '${x}'; concat('${env:HOME}', k); k LIKE '${%'; k RLIKE '\\\\bb'; k RLIKE '\\\\B'; k RLIKE 'b\\\\b'
 """
 
 # a few of each kind, for every run of the tests; the whole groups are compared on Spark by the slow ones

@@ -110,3 +110,9 @@ def test_spark_sql_is_plain_where_nothing_can_fail() -> None:
 def test_spark_sql_quotes_names_and_texts() -> None:
     odd = Schema.of([("a b", "STRING")])
     assert to_spark("`a b` = 'it''s \\\\'", odd).value == "(`a b` = 'it\\'s \\\\')"
+
+
+def test_the_edge_of_a_word_is_spelt_out_for_java() -> None:
+    """Before version 19, Java's \\b counts letters beyond ASCII as parts of a word."""
+    sql = to_spark(r"name RLIKE '\\b[0-9]\\\\b'", CARS).value
+    assert sql == r"(`name` RLIKE '(?:(?<=\\w)(?!\\w)|(?<!\\w)(?=\\w))[0-9]\\\\b')"

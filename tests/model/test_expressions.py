@@ -190,9 +190,20 @@ def test_what_is_not_in_the_table_is_refused(text: str) -> None:
     refused(text)
 
 
-@pytest.mark.parametrize("pattern", [r"\\p{L}", "(?<x>a)", "a{,3}", "[a&&b]", "(", r"\\Qa\\E", "(?=a)"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(r"\\p{L}", "(?<x>a)", "a{,3}", "[a&&b]", "(", r"\\Qa\\E", "(?=a)"),
+        *('{"err', "a{x}", "a{1, 2}", "a{2", "a{9999999999}", r"[\\b]", r"[^a\\B]"),
+    ],
+)
 def test_regular_expressions_that_java_and_python_read_differently_are_refused(pattern: str) -> None:
     refused(f"name RLIKE '{pattern}'")
+
+
+@pytest.mark.parametrize("pattern", ["a{2}", "a{2,}", "(?:ab){2,3}", "[{]", r"\\{", "a}", r"\\bname\\B"])
+def test_braces_may_repeat_or_stand_for_themselves(pattern: str) -> None:
+    bind(f"name RLIKE '{pattern}'", CARS)
 
 
 def test_like_escapes_are_checked_when_built() -> None:

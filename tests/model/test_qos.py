@@ -62,3 +62,20 @@ def test_utility_never_falls_as_more_is_delivered(one, other):
     qos = ps.QoS(delay=DELAY, loss=[(0, 0), (30, 0.6), (50, 0.9), (100, 1)])
     less, more = sorted((one, other))
     assert qos.at_share(less) <= qos.at_share(more) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("column", "said"), [("nope", "unknown column 'nope'"), ("plate", "is not a number")]
+)
+def test_a_value_graph_set_later_is_checked_as_one_written_at_once(column, said):
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, spd INT, plate STRING"), timestamp="time")
+    first = ps.QoS(delay=DELAY)
+    net.output("jams", cars, to=ps.console(), qos=first)
+    with pytest.raises(ps.NetworkError, match=rf"box 'jams': QoS value graph: .*{said}") as refused:
+        net.set_qos("jams", ps.QoS(delay=DELAY, value=[(0, 0), (1, 1)], column=column))
+    assert refused.value.where.file == __file__
+    assert net.nodes["jams"].qos is first
+    better = ps.QoS(delay=DELAY, value=[(0, 0), (1, 1)], column="spd")
+    net.set_qos("jams", better)
+    assert net.nodes["jams"].qos is better

@@ -1,9 +1,14 @@
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.engine.local.rows import raw_text
+from penstock.model.expressions.casts import to_float
+from penstock.model.expressions.typed import float32
 from penstock.model.expressions.values import convert, micros, moment
 
 SECOND = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
@@ -66,3 +71,42 @@ def test_times_there_and_back():
 def test_a_tuple_as_text():
     row = {"t": SECOND, "b": b"\x00", "d": date(2026, 1, 2), "x": None, "_ts": 1, "_seq": 2}
     assert raw_text(row) == '{"t": "1970-01-01T00:00:01+00:00", "b": "AA==", "d": "2026-01-02", "x": null}'
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.0000000596046448", 1 + 2**-23),  # just above the middle between two FLOATs
+        ("1.0000000596046447", 1.0),
+        ("1.000000059604644775390625", 1.0),  # the middle: the even one
+        ("1.000000178813934326171875", 1 + 2**-22),
+        ("1.000000059604644775390625" + "0" * 5000 + "1f", 1 + 2**-23),
+        ("-1.0000000596046448d", -1 - 2**-23),
+        ("0x1.000001p0", 1.0),
+        (" 0x1.00000100000000001P0 ", 1 + 2**-23),
+        ("0x0.00000100000000001p" + "0" * 5000, 2**-24),
+        ("7.0064923216240854e-46", 2**-149),  # just above half of the least FLOAT
+        ("7.0064923216240853e-46", 0.0),
+        ("3.4028235677973367e38", math.inf),
+        ("3.4028235677973366e38", (2 - 2**-23) * 2.0**127),
+        ("1e300", math.inf),
+        ("-0.0", -0.0),
+        ("1e-400", 0.0),
+        ("inf", math.inf),
+        ("x", None),
+    ],
+)
+def test_a_float_is_rounded_once(text, value):
+    assert to_float(text) == value
+    assert value is None or math.copysign(1, to_float(text)) == math.copysign(1, value)
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_the_text_of_a_float_gives_it_back(value):
+    assert to_float(repr(value)) == value
+    assert to_float(value.hex()) == value
+
+
+@given(st.floats(allow_nan=False))
+def test_the_whole_text_of_a_double_gives_the_nearest_float(value):
+    assert to_float(str(Decimal(value))) == float32(value)

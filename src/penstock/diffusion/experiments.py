@@ -6,7 +6,6 @@ server share its memory, a full memory drops the new tuple, and a lot decides am
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from penstock.diffusion.simulate import (
     random_hosts,
     simulate,
 )
+from penstock.process.cores import usable_cores
 
 ReportProgress = Callable[[str, int, int], None]
 SERVERS = (1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 50, 75, 100)
@@ -94,7 +94,7 @@ def scaling(setup: Setup, progress: ReportProgress = lambda *_: None) -> Scaling
     curves = {curve: np.zeros((2, len(sizes))) for curve in CURVES}
     # the longest runs first, so that no core waits at the end
     todo = [(s, p, c) for p in reversed(range(len(sizes))) for c in CURVES for s in worlds]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         runs = pool.map(lambda t: _ssp(setup, worlds[t[0]], sizes[t[1]], *CURVES[t[2]]), todo)
         for done, ((_, index, curve), run) in enumerate(zip(todo, runs, strict=True), 1):
             curves[curve][:, index] += _figures(run) / setup.repeats

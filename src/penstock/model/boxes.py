@@ -353,7 +353,7 @@ class ColumnLatch(Node):
     """Keeps state for ever, as columns of the whole partition: a Latch for those who count the nanoseconds.
 
     `logic` makes an object for each partition, with three methods. `process(inputs, until, final)` gets one
-    table for each input, in order of time, all before `until` (microseconds): nothing older than that comes
+    table for each input, in order of time and arrival, all before `until` (microseconds): nothing older comes
     any more. It returns the columns `produces`, which hold the timestamp column. `changes()` tells what
     became of the state since it was last asked: {part: columns}, or None for a part that is gone; a part is
     written once and never changed. `restore(parts)` takes over a mapping of all parts, each read from disk

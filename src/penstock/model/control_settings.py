@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, get_args
 
-from penstock.model.errors import ExpressionError, did_you_mean, shown
+from penstock.model.errors import ExpressionError, did_you_mean, directly, on_line, shown
 
 Scheme = Literal["state", "feedback", "round-robin", "fifo"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
@@ -28,6 +28,13 @@ class ControlSettings:
     observe: bool = False
 
     def __post_init__(self) -> None:
+        try:
+            self._check()
+        except ExpressionError as error:
+            # As with a QoS: the user's own line is known here, that of a YAML text to its reader.
+            raise on_line(error, directly()) from None
+
+    def _check(self) -> None:
         number = isinstance(self.headroom, Real) and not isinstance(self.headroom, bool)
         if not number or not math.isfinite(self.headroom) or not 0 < self.headroom <= 1:
             raise ExpressionError(
@@ -41,4 +48,8 @@ class ControlSettings:
             )
         for name in ("shed", "optimize", "observe"):
             if not isinstance(getattr(self, name), bool):
-                raise ExpressionError(f"{name} is neither true nor false", found=shown(getattr(self, name)))
+                raise ExpressionError(
+                    f"{name} is neither true nor false",
+                    found=shown(getattr(self, name)),
+                    expected="True or False",
+                )

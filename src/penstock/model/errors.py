@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import CodeType, FrameType
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _STANDARD = str(Path(difflib.__file__).resolve().parent)
+_DATACLASSES = replace.__code__.co_filename
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,21 @@ def one_line(text: object, length: int = 300) -> str:
 
 
 def directly() -> Where | None:
-    """The line that called the caller's caller, if that is the user's own code."""
-    frame = sys._getframe(2)
-    file = frame.f_code.co_filename
-    return None if file.startswith(_PACKAGE) else Where(file, frame.f_lineno)
+    """The line that called the caller's caller, if that is the user's own code.
+
+    What a dataclass puts in between is nobody's line: the `__init__` that it was given, and `replace`.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and _is_of_a_dataclass(frame.f_code):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith(_PACKAGE):
+        return None
+    return Where(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_of_a_dataclass(code: CodeType) -> bool:
+    made = (code.co_filename, code.co_name) == ("<string>", "__init__")
+    return made or code.co_filename == _DATACLASSES
 
 
 def refusal_text(problem: str, found: str = "", expected: str = "", hint: str = "") -> str:
@@ -143,6 +156,15 @@ class ExpressionError(PenstockError):
     def message(self) -> str:
         """The problem alone: the NetworkError that follows shows the other parts."""
         return self.problem
+
+
+def on_line(error: ExpressionError, where: Where | None) -> PenstockError:
+    """The same error with the user's line; itself if that is not known: whoever reads a text adds it."""
+    if where is None:
+        return error
+    return NetworkError(
+        error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint
+    )
 
 
 def shown(value: object) -> str:

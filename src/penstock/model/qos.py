@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
 
-from penstock.model.errors import ExpressionError, NetworkError, directly, shown
+from penstock.model.errors import ExpressionError, directly, on_line, shown
 
 Point = tuple[float, float]
 _EXAMPLE = "[(0, 1.0), (5, 1.0), (30, 0.0)]: good up to 5 s, worthless at 30 s"
@@ -55,12 +55,7 @@ class QoS:
             self._take_approximate(approximate)
         except ExpressionError as error:
             # On the user's own line we know where it is. Inside a box or a YAML text, the reader adds that.
-            where = directly()
-            if where is None:
-                raise
-            raise NetworkError(
-                error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint
-            ) from None
+            raise on_line(error, directly()) from None
 
     def _take(
         self,

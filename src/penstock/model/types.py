@@ -177,6 +177,11 @@ class StreamType:
     # None: the stamp may lag behind the stream without bound (a count window that keeps the earliest
     # timestamp).
     lag: int | None = 0
+    # Whether the timestamp column shows `_ts`. A pair shows the left tuple's time, while its `_ts` is the
+    # earlier one of the two.
+    shows_stamp: bool = True
+    # False behind a column latch, which numbers no rows: `_seq` is 0. They have an order in time only.
+    numbered: bool = True
 
 
 def arrow_schema(schema: Schema, *, hidden: bool = True) -> pa.Schema:

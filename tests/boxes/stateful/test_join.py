@@ -68,6 +68,29 @@ def test_numbers_of_different_types_are_compared_as_numbers(run_two):
     assert values(result.outputs["out"], "v", "w") == [(2, 2.0)]
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_whole_numbers_beyond_53_bits_are_compared_with_fractions_as_doubles(run_two, swapped):
+    """As Spark does: as doubles, both are the same."""
+    large = 2**53
+    whole, fraction = [(0, large + 1), (0, large + 2)], [(0, float(large))]
+    schemas = ["time TIMESTAMP, v BIGINT", "time TIMESTAMP, w DOUBLE"]
+    if swapped:
+        result = run_two(
+            lambda a, b: a.join(b, on=[("w", "v")], within="1 second"),
+            (fraction, whole),
+            schema=schemas[1],
+            other=schemas[0],
+        )
+    else:
+        result = run_two(
+            lambda a, b: a.join(b, on=[("v", "w")], within="1 second"),
+            (whole, fraction),
+            schema=schemas[0],
+            other=schemas[1],
+        )
+    assert values(result.outputs["out"], "v", "w") == [(large + 1, float(large))]
+
+
 def test_nan_equals_nan_as_in_spark(run_two):
     schema = "time TIMESTAMP, w DOUBLE"
     result = run_two(

@@ -137,6 +137,16 @@ def test_a_sum_beyond_bigint_fails(run, dead):
     assert dead(result) == [("sums", 0)]
 
 
+@pytest.mark.parametrize(
+    ("time", "size", "edge"),
+    [("9999-12-31T23:59:59", "1 day", "window_end"), ("0001-01-01T00:00:00", "7 days", "window_start")],
+)
+def test_a_window_edge_beyond_the_years_1_to_9999_fails(run, time, size, edge):
+    result = run(lambda s: s.tumble(size, edge=f"{edge}()"), [(time, "a", 1)])
+    assert result.outputs["out"] == []
+    assert [letter.reason for letter in result.dead_letters] == [f"{edge} is out of the range of TIMESTAMP"]
+
+
 def test_count_windows_by_key(run):
     rows = [
         (t, k, v)

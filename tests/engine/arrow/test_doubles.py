@@ -59,3 +59,11 @@ def test_variance_is_the_textbook_one(values):
     squares = doubles.segment_sums(doubles.product(array, array), starts)
     found = doubles.variance(sums, squares, count)[0]
     assert math.isclose(found, statistics.variance(values), rel_tol=1e-12, abs_tol=1e-15)
+
+
+def test_large_numbers_have_a_variance_as_far_as_the_manual_says():
+    numbers, starts = np.array([1.0, 2.0, 4.0]) * 1e149, np.array([0])
+    sums = doubles.segment_sums((numbers, np.zeros(3)), starts)
+    squares = doubles.segment_sums(doubles.product(numbers, numbers), starts)
+    found = doubles.variance(sums, squares, np.array([3.0])).tolist()
+    assert math.isclose(found[0], statistics.variance([1, 2, 4]) * 1e298)

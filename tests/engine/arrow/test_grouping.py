@@ -38,3 +38,11 @@ def test_codes_are_equal_where_the_columns_are(rows, names, dense):
 
 def test_ranks_count_within_a_group():
     assert groups_of(np.array([5, 2, 5, 5, 2])).ranks().tolist() == [0, 0, 1, 2, 1]
+
+
+def test_codes_of_many_rows_leave_room_for_their_numbers():
+    """Two columns of more than 2**21 different values each: codes times rows no longer fit 64 bits."""
+    a = np.arange(2_200_000) << 40
+    groups = groups_of(codes_of(pa.table({"a": a, "b": a[::-1]}), ("a", "b")))
+    assert (np.sort(groups.order) == np.arange(len(a))).all()
+    assert len(groups.starts) == len(a)

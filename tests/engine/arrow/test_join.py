@@ -1,5 +1,8 @@
 """Join: pairs near in time, each once, as soon as both are there."""
 
+import json
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -71,6 +74,15 @@ def test_a_predicate_that_fails_sends_the_pair_to_dead_letters():
     same(found, reference(node, [CARS, TOLLS], [[left, right]]))
 
 
+def test_bytes_in_the_dead_letter_of_a_pair_are_base64_as_everywhere():
+    left_type, right_type = stream("time TIMESTAMP, car INT, b BINARY"), TOLLS
+    left, right = tuples(left_type, [(1, 7, b"\x00\xff")]), tuples(TOLLS, [(1, 7, 0, "r")])
+    node = box(predicate="1 / v > 1")
+    found, wanted = (run(node, [left_type, right_type], [[left, right]]) for run in (drive, reference))
+    assert [json.loads(row["raw"])["b"] for row in found.dead] == ["AP8="]
+    assert [row["raw"] for row in found.dead] == [row["raw"] for row in wanted.dead]
+
+
 def test_expired_tuples_are_let_go():
     node, inputs = box(), [CARS, TOLLS]
     logic = logic_for(node, inputs, output_type(node, inputs))
@@ -113,6 +125,15 @@ def test_numbers_of_different_types_are_compared(on):
     )
     found = drive(box(on=on), [CARS, WIDE], [[left, right]])
     assert found.visible("car") == [(2,)]
+
+
+def test_whole_numbers_and_fractions_are_compared_as_doubles():
+    left = tuples(WIDE, [(1, 2**53 + 1, 0.5, "l"), (1, 2**53 + 2, 0.5, "l"), (1, None, 0.5, "l")])
+    right = tuples(WIDE, [(1, 0, float(2**53), "r"), (1, 0, math.nan, "r")])
+    node = box(on=(("id", "x"),))
+    found, wanted = (run(node, [WIDE, WIDE], [[left, right]]) for run in (drive, reference))
+    assert found.visible("id") == [(2**53 + 1,)]
+    same(found, wanted)
 
 
 def test_a_key_with_many_tuples_is_no_cross_product(monkeypatch):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.boxes import Latch
+from penstock.model.durations import Count, Time
 from penstock.model.errors import NetworkError
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function
@@ -152,3 +153,31 @@ def test_inputs_may_have_different_columns():
     node = latch(see, "x INT", "v BIGINT, w INT, by INT", inputs=("s", "t"))
     found = drive(node, [CARS, other], [[tuples(CARS, [(1, 7, 10)]), tuples(other, [(2, 7, 3)])]])
     assert found.visible("v", "w", "by") == [(10, None, 0), (None, 3, 1)]
+
+
+def seen(batch, state):
+    """Each tuple's a, and that of the tuple before it."""
+    del state
+    a = batch.column("a").to_pylist()
+    return {"a": a, "before": [None, *a[:-1]]}, {"x": []}
+
+
+@pytest.mark.parametrize(
+    ("box", "expected"),
+    [
+        ({"size": Time(10_000_000), "aggregates": (("a", "last(a)"),)}, [(2,)]),
+        ({"size": Count(3), "aggregates": (("a", "last(a)"),), "stamp": "latest"}, [(2,)]),
+        ({"function": Function(seen, "tests:seen"), "state": Schema.parse("x INT"),
+            "produces": Schema.parse("a BIGINT, before BIGINT")}, [(0, None), (1, 0), (2, 1)]),
+    ],
+)  # fmt: skip
+def test_ties_of_a_later_input_go_by_the_columns_of_the_merged_stream(box, expected):
+    """In a union of two sources, two tuples may have one time and one place of arrival."""
+    x = stream("time TIMESTAMP, a BIGINT, b BIGINT")
+    u = stream("time TIMESTAMP, b BIGINT, a BIGINT", arrival_order=False)
+    twins = [{**row, "_seq": 0} for row in tuples(u, [(1, 2, 1), (1, 1, 2)])]
+    node, made = Latch(name="l", inputs=("x", "u"), **box), [tuples(x, [(0, 0, 0)]), twins]
+    found = drive(node, [x, u], [made])
+    same(found, reference(node, [x, u], [made]))
+    names = [name for name in ("a", "before") if name in found.out[0]]
+    assert found.visible(*names) == expected

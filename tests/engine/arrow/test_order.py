@@ -1,15 +1,20 @@
 """The reorder buffer: tuples leave in canonical order, as soon as nothing smaller can still come."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.arrow.logic import MIN
 from penstock.engine.arrow.order import Reorder, canonical
-from penstock.model.types import SEQ, STAMP, arrow_schema
+from penstock.model.boxes import ColumnLatch
+from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
+from penstock.model.user_functions import Function
 
-from .driving import CUTS, arrivals, at, cut, horizons_of, micros, stream, tuples
+from .driving import CUTS, arrivals, at, cut, drive, horizons_of, micros, reference, stream, tuples
 
 KIND = stream("time TIMESTAMP, v INT")
 
@@ -78,3 +83,54 @@ def test_any_cutting_gives_one_sequence(left, right, cuts):
         assert not dead.num_rows
         found += [(row[STAMP], row["_input"], row[SEQ]) for row in out.to_pylist()]
     assert found == sorted((row[STAMP], place, row[SEQ]) for place, rows in enumerate(inputs) for row in rows)
+
+
+class Numbering:
+    """A column latch that numbers its rows as they come."""
+
+    def __init__(self):
+        self.seen = 0
+
+    def process(self, inputs, until, final):
+        del until, final
+        (rows,) = inputs
+        first, self.seen = self.seen, self.seen + rows.num_rows
+        return {"time": rows["time"], "v": rows["v"], "n": list(range(first, self.seen))}
+
+
+def numbered(engine, kind, *rows, **more):
+    """The values of the rows in the order in which a column latch gets them, all in one train."""
+    node = ColumnLatch(
+        name="latch",
+        inputs=("s",),
+        logic=Function(Numbering, "tests:Numbering"),
+        produces=Schema.parse("time TIMESTAMP, v INT, n BIGINT"),
+    )
+    found = engine(node, [kind], [[train(kind, *rows).to_pylist()], [[]]], **more)
+    return [v for _, v in sorted(found.visible("n", "v"))]
+
+
+UNION = stream("time TIMESTAMP, v INT", arrival_order=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        (KIND, [(5, 1, 10), (5, 0, 20)]),
+        (KIND, [(4, 7, 10), (5, 2, 30), (5, 3, 20)]),
+        (UNION, [(5, 0, 30), (5, 0, 20)]),
+        (UNION, [(5, 0, 30), (5, 1, 20), (5, 0, 25)]),
+    ],
+)
+def test_a_column_latch_gets_rows_of_one_time_in_order(kind, rows):
+    """Also where all of them may go at once: one task may have read them before the other."""
+    given_ = numbered(drive, kind, *rows, horizons=[(6_000_000,), (6_000_000,)])
+    assert given_ == numbered(reference, kind, *rows)
+    assert given_ == [v for _, _, v in sorted(rows)]
+
+
+def test_rows_of_another_column_latch_are_not_sorted():
+    """They all have the number 0, and there are millions of them."""
+    kind = replace(UNION, numbered=False)
+    rows = [(4, 0, 9), (5, 0, 30), (5, 0, 20)]
+    assert numbered(drive, kind, *rows, horizons=[(6_000_000,), (6_000_000,)]) == [9, 30, 20]

@@ -128,6 +128,19 @@ def test_a_failing_result_sends_the_window_to_dead_letters():
     same(found, reference(node, [big], [[rows]]))
 
 
+def test_an_edge_beyond_the_years_1_to_9999_sends_the_window_to_dead_letters():
+    first, last = -62_135_596_800, 253_402_300_799  # 0001-01-01 00:00:00 and 9999-12-31 23:59:59
+    rows = tuples(ALL, [(first, 0, 1, None, None), (0, 0, 2, None, None), (last, 0, 4, None, None)])
+    node = tumble(7 * 86_400, (("lo", "window_start()"), ("hi", "window_end()"), ("total", "sum(v)")))
+    found = drive(node, [ALL], [[rows]])
+    assert found.visible("total") == [(2,)]
+    assert [(row["offset"], row["reason"].split()[0]) for row in found.dead] == [
+        (0, "window_start"),
+        (2, "window_end"),
+    ]
+    same(found, reference(node, [ALL], [[rows]]))
+
+
 def test_a_late_tuple_after_an_idle_input_came_back():
     rows = tuples(ALL, [(25, 0, 1, None, None), (19, 0, 1, None, None), (21, 0, 1, None, None)])
     node = tumble(aggregates=(("n", "count(*)"),))

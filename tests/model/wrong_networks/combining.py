@@ -121,3 +121,16 @@ def join_hash_with_servers():
 def join_within_no_duration():
     stream = cars()
     stream.join(stream, on="vid", within="soon")
+
+
+@case
+def join_star_without_a_time():
+    stream = cars()
+    ps.join(stream.select("vid"), stream, stream, on="vid", within="1 minute", shape="star")
+
+
+@case
+def join_star_around_pairs():
+    stream = cars()
+    pairs = stream.join(stream, on="vid", within="1 minute", name="pairs")
+    ps.join(pairs, stream, stream, on="vid", within="1 minute", shape="star")

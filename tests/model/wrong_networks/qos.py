@@ -1,6 +1,8 @@
-"""Qualities of service that must be refused."""
+"""Qualities of service, and settings of control, that must be refused."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import penstock as ps
 from model.wrong_networks.cases import cars, case
@@ -68,3 +70,13 @@ def argument_qos_weight_nan():
 @case
 def argument_qos_approximate_text():
     ps.QoS(delay=[(0, 1), (5, 0)], approximate="yes")
+
+
+@case
+def control_headroom():
+    ps.ControlSettings(headroom=2)
+
+
+@case
+def control_priority():
+    replace(ps.ControlSettings(), priority="stat")

@@ -8,6 +8,7 @@ Input and output tables have exactly `arrow_schema` of their stream type: visibl
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -161,5 +162,5 @@ def late_letters(rows: pa.Table, acted: int, box: str) -> pa.Table:
 
 def _as_text(value: object) -> str:
     if isinstance(value, bytes):
-        return value.hex()
+        return b64encode(value).decode()
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)

@@ -40,11 +40,23 @@ def _reason(row: Row, horizon: int) -> str:
     return f"late: timestamp {row[STAMP]} us is behind the horizon {horizon} us that the box has acted on"
 
 
+def tie_columns(types: list[StreamType]) -> list[list[str]]:
+    """By input: its columns in the order of the merged stream; they rank tuples of one time and place.
+
+    >>> from penstock.model.types import Schema
+    >>> tie_columns([StreamType(Schema.parse(text)) for text in ("a INT, b INT", "c INT, b INT, a INT")])
+    [['a', 'b'], ['a', 'b', 'c']]
+    """
+    merged = dict.fromkeys(name for type_ in types for name in type_.schema.names)
+    return [[name for name in merged if name in type_.schema] for type_ in types]
+
+
 class ReorderBuffer:
     """Tuples that wait for smaller ones."""
 
     def __init__(self, types: list[StreamType]) -> None:
         self.types = types
+        self.ties = tie_columns(types)
         self.waiting: list[tuple[int, Row]] = []
 
     def add(self, inputs: list[list[Row]]) -> None:
@@ -52,7 +64,7 @@ class ReorderBuffer:
 
     def release(self, horizons: tuple[int, ...], *, final: bool) -> list[tuple[int, Row]]:
         """Those that nothing can precede any more, in canonical order, each with the index of its input."""
-        self.waiting.sort(key=lambda held: canonical(held[1], held[0], self.types[held[0]].schema.names))
+        self.waiting.sort(key=lambda held: canonical(held[1], held[0], self.ties[held[0]]))
         ready = [held for held in self.waiting if final or self._settled(held, horizons)]
         self.waiting = [held for held in self.waiting if not (final or self._settled(held, horizons))]
         return ready

@@ -234,7 +234,13 @@ def _merged(inputs: Inputs) -> StreamType:
     # One input without a bound leaves the union without one. Order of arrival holds within one source only.
     lags = [stream.lag for stream in inputs]
     lag = None if None in lags else max(lag for lag in lags if lag is not None)
-    return replace(inputs[0], lag=lag, arrival_order=len(inputs) == 1 and inputs[0].arrival_order)
+    return replace(
+        inputs[0],
+        lag=lag,
+        arrival_order=len(inputs) == 1 and inputs[0].arrival_order,
+        shows_stamp=all(stream.shows_stamp for stream in inputs),
+        numbered=all(stream.numbered for stream in inputs),
+    )
 
 
 def _group_by(node: GroupBy, inputs: Inputs) -> StreamType:
@@ -282,7 +288,8 @@ def _join(node: Join, inputs: Inputs) -> StreamType:
         _predicate(node, node.predicate, schema)
     # A pair has the earlier stamp of the two, and is made when the later tuple comes.
     lag = max(left.lag or 0, right.lag or 0) + max(node.within)
-    return StreamType(schema, left.timestamp, (), arrival_order=False, lag=lag)
+    shown = left.shows_stamp and left.timestamp in left.schema and node.within[1] == 0
+    return StreamType(schema, left.timestamp, (), arrival_order=False, lag=lag, shows_stamp=shown)
 
 
 def _check_key(node: Join, a: str, b: str, left: Schema, right: Schema) -> None:
@@ -325,7 +332,7 @@ def _point(node: ConnectionPoint, inputs: Inputs) -> StreamType:
 
 def _view(node: View, inputs: Inputs) -> StreamType:
     _check_kept(node, inputs[0])
-    _check_qos(node, node.qos, inputs[0].schema)
+    check_qos(node, node.qos, inputs[0].schema)
     return retained(inputs[0])
 
 
@@ -349,11 +356,12 @@ def retained(stream: StreamType) -> StreamType:
 
 def _output(node: Output, inputs: Inputs) -> StreamType:
     _check_format(node, node.to, "sink")
-    _check_qos(node, node.qos, inputs[0].schema)
+    check_qos(node, node.qos, inputs[0].schema)
     return inputs[0]
 
 
-def _check_qos(node: Node, qos: QoS | None, schema: Schema) -> None:
+def check_qos(node: Node, qos: QoS | None, schema: Schema) -> None:
+    """Refuse a value graph over a column that is not there, or is no number."""
     if qos is None or not qos.column:
         return
     with located(node.name, node.where, part="QoS value graph"):

@@ -188,7 +188,9 @@ def latch_schema(node: Latch, inputs: Inputs) -> Schema:
 def _latest_of(inputs: Inputs) -> StreamType:
     lag = max(stream.lag or 0 for stream in inputs)
     # `_seq` counts within one source: between two streams it says nothing about who came first.
-    return replace(inputs[0], lag=lag, arrival_order=len(inputs) == 1 and inputs[0].arrival_order)
+    ordered = len(inputs) == 1 and inputs[0].arrival_order
+    numbered = all(stream.numbered for stream in inputs)
+    return replace(inputs[0], lag=lag, arrival_order=ordered, numbered=numbered)
 
 
 def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamType:
@@ -231,7 +233,11 @@ def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamTy
         )
     # Row for row with unchanged stamps, the answers come in the order of the tuples.
     return replace(
-        stream, schema=node.produces, keys=(), arrival_order=stream.arrival_order and not own_stamp
+        stream,
+        schema=node.produces,
+        keys=(),
+        arrival_order=stream.arrival_order and not own_stamp,
+        shows_stamp=True,  # if it has the column at all
     )
 
 
@@ -252,7 +258,7 @@ def column_latch_type(node: ColumnLatch, inputs: Inputs) -> StreamType:
         )
     # The logic stamps its rows itself, so their order need not be that of arrival.
     lag = max(stream.lag or 0 for stream in inputs)
-    return StreamType(node.produces, stamp, (), arrival_order=False, lag=lag)
+    return StreamType(node.produces, stamp, (), arrival_order=False, lag=lag, numbered=False)
 
 
 def resample_type(node: Resample, inputs: Inputs) -> StreamType:
@@ -287,4 +293,4 @@ def resample_type(node: Resample, inputs: Inputs) -> StreamType:
     schema = stream.schema.with_columns([*(Column(n, "DOUBLE") for n in node.columns), SYNTHETIC_COLUMN])
     assert stream.lag is not None
     # A synthetic tuple is made when the next actual one comes, and is up to `limit` older than that.
-    return StreamType(schema, stream.timestamp, (), arrival_order=False, lag=stream.lag + node.limit)
+    return replace(stream, schema=schema, keys=(), arrival_order=False, lag=stream.lag + node.limit)

@@ -100,18 +100,26 @@ def first_roles(node: Join, partitions: int) -> Roles:
     return Roles(servers, HASH if hashed else named, round_robin(servers), loads=none, recent=none)
 
 
+def fits(roles: Roles, node: Join, servers: int) -> bool:
+    """Whether the join can go on from these roles; not if they are those of another join of its name."""
+    return roles.servers == servers and (roles.scheme != HASH or bool(node.on))
+
+
 def step(
     node: Join, roles: Roles, reports: Iterable[Report], horizons: tuple[int, int], forced: str | None = None
 ) -> Roles:
     """The roles of the next train.
 
-    `horizons`: of both inputs in that train. `forced`: the scheme that somebody asks for.
+    `horizons`: of both inputs; no tuple of that train is older. `forced`: the scheme that somebody asks for.
     """
+    if forced == HASH and not node.on:
+        forced = None  # asked of another join of its name: here is nothing to hash
     after = _measured(roles, list(reports))
     full = _period_is_full(node, after)
     if full:
         after = _sampled(after)
-    wanted = forced or (_wanted(node, after) if full else after.scheme)
+    chooses = full or node.distribution == HASH  # which needs no figures
+    wanted = forced or (_wanted(node, after) if chooses else after.scheme)
     if full:
         after = replace(after, counts=(0, 0), since=None, loads=(0.0,) * after.servers)
     if wanted != after.scheme:
@@ -155,22 +163,27 @@ def _sampled(roles: Roles) -> Roles:
 
 
 def _rate(roles: Roles, side: int, seconds: float) -> float:
-    # a train takes as many tuples of each stream, so the slower one may be further in time: each by how far
-    # it is itself
+    # A train takes as many tuples of each stream, so the faster one may be behind in time: it counts by how
+    # far it is itself. One with far fewer tuples has none waiting. It has fallen silent, however fast they
+    # came.
     assert roles.since is not None
     own = (roles.newest[side] - roles.since) / 1e6
-    return roles.counts[side] / (own if own > 0 else seconds)
+    waits = 2 * roles.counts[side] >= roles.counts[1 - side]
+    return roles.counts[side] / (own if own > 0 and waits else seconds)
 
 
 def _wanted(node: Join, roles: Roles) -> str:
-    if roles.scheme == HASH and (
-        node.distribution == HASH
-        or roles.share is None
-        or roles.servers == 1
-        or roles.share <= node.diffusion.hot(roles.servers)
-    ):
+    """The scheme that the join would choose, whatever somebody asked for before."""
+    if node.distribution == HASH:
+        return HASH
+    if node.distribution == "auto" and roles.scheme == HASH and not _hot(node, roles):
         return HASH
     return _master(node, roles)
+
+
+def _hot(node: Join, roles: Roles) -> bool:
+    """Whether one of several servers has too much of the load."""
+    return roles.servers > 1 and roles.share is not None and roles.share > node.diffusion.hot(roles.servers)
 
 
 def _master(node: Join, roles: Roles) -> str:

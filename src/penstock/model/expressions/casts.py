@@ -11,6 +11,7 @@ import math
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -35,6 +36,8 @@ _PARTS = re.compile(
 )
 _ZONE = re.compile(r"([+-])(\d{2}):?(\d{2})?$")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_MOST_DIGITS = 20
+_BEYOND_FLOAT = 2.0**128
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
 _HEX = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
 _SPECIAL = {
@@ -50,9 +53,18 @@ _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 
 
 def to_whole(text: str) -> int | None:
-    """The whole number a text stands for, of any size; '1.5' is none."""
+    """The whole number a text stands for; '1.5' is none. One beyond every type keeps its sign, not its size.
+
+    >>> to_whole(" -7 "), to_whole("0" * 5000 + "5"), to_whole("-" + "1" * 5000) == -(2**64)
+    (-7, 5, True)
+    """
     text = text.strip(_BLANK)
-    return int(text) if _WHOLE.fullmatch(text) else None
+    if not _WHOLE.fullmatch(text):
+        return None
+    # Python refuses to read thousands of digits, and a BIGINT has 19 at most.
+    digits = text.lstrip("+-0") or "0"
+    size = int(digits) if len(digits) <= _MOST_DIGITS else 2**64
+    return -size if text.startswith("-") else size
 
 
 def to_double(text: str) -> float | None:
@@ -65,7 +77,48 @@ def to_double(text: str) -> float | None:
     if text in ("-NaN", "+NaN"):
         return math.nan
     match = _HEX.fullmatch(text)
-    return float.fromhex(match[1]) if match else None
+    return _from_hex(match[1]) if match else None
+
+
+def _from_hex(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return -math.inf if text.startswith("-") else math.inf
+
+
+def to_float(text: str) -> float | None:
+    """A FLOAT as Java reads it: rounded once, from the text. By way of a double it would be rounded twice.
+
+    >>> to_float("0.1"), to_float("1.0000000596046448"), to_float("1.0000000596046447")
+    (0.10000000149011612, 1.0000001192092896, 1.0)
+    """
+    value = to_double(text)
+    if value is None or math.isnan(value):
+        return value
+    if abs(value) >= _BEYOND_FLOAT:
+        return math.copysign(math.inf, value)
+    # The distance between FLOATs of this size: 24 bits, and none below 2**-149.
+    exponent = max(math.frexp(value)[1] - 24, -149)
+    steps = math.ldexp(abs(value), -exponent)
+    whole = round(steps)
+    if steps % 1 == 0.5:
+        # The double lies in the middle between two FLOATs: the text tells on which side it was.
+        exact, middle = _size_of(text), Fraction(abs(value))
+        whole = whole if exact == middle else math.floor(steps) + (exact > middle)
+    size = math.ldexp(whole, exponent)
+    return math.copysign(size if size < _BEYOND_FLOAT else math.inf, value)
+
+
+def _size_of(text: str) -> Fraction:
+    """The exact size of the number that a text spells, which is one."""
+    digits = text.strip(_BLANK[:-1]).lower().lstrip("+-")
+    if not digits.startswith("0x"):
+        return Fraction(Decimal(digits.rstrip("fd")))
+    mantissa, _, exponent = digits.removeprefix("0x").partition("p")
+    whole, _, rest = mantissa.partition(".")
+    shift = (to_whole(exponent.rstrip("fd")) or 0) - 4 * len(rest)
+    return Fraction(int(whole + rest, 16)) * Fraction(2) ** shift
 
 
 def to_boolean(text: str) -> bool | None:

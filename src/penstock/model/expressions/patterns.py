@@ -21,6 +21,13 @@ _DOT = f"[^{_ENDS}]"
 _END = rf"(?=(?:\r\n|[{_ENDS}])?\Z)"
 _TOKEN = re.compile(r"\\(?P<escape>.)|(?P<group>\(\?:?)|(?P<other>.)", re.DOTALL)
 _ESCAPES = set("dDwWsSbBtnrf") | set("\\.^$|?*+()[]{}-/'\"&#@!%,:;<>=~` _")
+_REPEATS = re.compile(r"\{[0-9]{1,9}(,([0-9]{1,9})?)?\}")
+# The edge of a word, and any other place. Before Java 19, letters beyond ASCII belong to words for \b but not
+# for \w. In Python before 3.14, \B finds nothing in an empty text. So they are spelt out.
+_EDGE = r"(?:(?<=\w)(?!\w)|(?<!\w)(?=\w))"
+_NO_EDGE = r"(?:(?<=\w)(?=\w)|(?<!\w)(?!\w))"
+# Java also looks between the two halves of a character beyond 16 bits, where no word can begin or end.
+_EDGES = {r"\b": _EDGE, r"\B": rf"(?:(?<![\x{{D800}}-\x{{DBFF}}]){_NO_EDGE})"}
 
 
 def checked(name: str, constant: object) -> str:
@@ -88,6 +95,8 @@ def regex(pattern: str) -> re.Pattern[str]:
         part = match[0]
         if match["escape"]:
             _need(match["escape"] in _ESCAPES, pattern, part)
+            _need(not (inside and part in _EDGES), pattern, part)
+            part = _NO_EDGE if part == r"\B" else part
         elif match["group"]:
             _need(
                 inside or part == "(?:" or (match.start() == 0 and pattern.startswith("(?i)")), pattern, "(?"
@@ -99,7 +108,8 @@ def regex(pattern: str) -> re.Pattern[str]:
             inside = part != "]"
         else:
             inside = part == "["
-            _need(pattern[match.start() : match.start() + 2] != "{,", pattern, "{,")
+            repeats = part != "{" or _REPEATS.match(pattern, match.start()) is not None
+            _need(repeats, pattern, part, hint="a brace that stands for itself needs a backslash")
             part = {".": _DOT, "$": _END}.get(part, part)
         parts.append(part)
     try:
@@ -108,10 +118,20 @@ def regex(pattern: str) -> re.Pattern[str]:
         raise ExpressionError(f"'{pattern}' is not a regular expression", found=str(error)) from None
 
 
-def _need(ok: bool, pattern: str, part: str) -> None:
+def for_java(pattern: str) -> str:
+    r"""A pattern that `regex` has accepted, so that every version of Java reads it alike.
+
+    >>> for_java(r"\\b\d+") == r"\\b\d+", for_java(r"a\b").startswith("a(?:(?<=")
+    (True, True)
+    """
+    return "".join(_EDGES.get(match[0], match[0]) for match in _TOKEN.finditer(pattern))
+
+
+def _need(ok: bool, pattern: str, part: str, *, hint: str = "") -> None:
     if not ok:
         raise ExpressionError(
             f"the pattern '{pattern}' uses '{part}'",
             expected="what Java and Python read alike: "
-            ". [] () (?:) | * + ? {} ^ $ \\d \\w \\s \\b, (?i) in front",
+            ". [] () (?:) | * + ? {n,m} ^ $ \\d \\w \\s \\b, (?i) in front",
+            hint=hint,
         )

@@ -80,7 +80,7 @@ class CombiningBoxes(StatelessBoxes):
         options = Diffusion(master, placement, length, threshold, memory, when_full)
         return builder.add(
             [self._stream, other],
-            on=_on(on),
+            on=key_pairs(on),
             within=bounds,
             predicate=where,
             suffix=suffix,
@@ -90,7 +90,7 @@ class CombiningBoxes(StatelessBoxes):
         )
 
 
-def _on(on: str | Iterable[str | tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def key_pairs(on: str | Iterable[str | tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Pairs of names; one name stands for both sides. `checks.arguments` refuses anything else."""
     if not isinstance(on, Iterable):
         return on

@@ -2,13 +2,15 @@
 
 In a *chain* each stream is near the one before it, in a *star* near the first. A row between two boxes
 carries the timestamp of its earliest tuple, which need not be the tuple that the next stream must be near. So
-the next box looks a little further, and a condition on the tuples' own timestamps picks the exact pairs. Each
-box is distributed like any join.
+the next box looks a little further, and a condition on the tuples' own timestamps picks the exact pairs. It
+reads them from the timestamp columns, so streams whose columns do not show them are refused there. Each box
+is distributed like any join.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from penstock.model.durations import parse_duration
@@ -16,6 +18,7 @@ from penstock.model.error_location import located
 from penstock.model.errors import NetworkError, Where, caller, did_you_mean
 from penstock.model.writing.arrow import first_of
 from penstock.model.writing.box_builder import Duration
+from penstock.model.writing.combining import key_pairs
 
 if TYPE_CHECKING:
     from penstock.model.writing.stream import Stream
@@ -66,24 +69,30 @@ def join(
     _check_arguments(streams, shape, line)
     with located(name or "join", line, part="within"):
         bounds = _bounds(within, len(streams) - 1)
-    rows, near = streams[0], streams[0].type.timestamp
+    pairs = key_pairs(on)
+    rows, near = streams[0], _Part(streams[0], streams[0].type.timestamp)
     # How far the tuple that the next one must be near may lie behind the timestamp of the row so far.
     reach = 0
     for step, (stream, (after, before)) in enumerate(zip(streams[1:], bounds, strict=True), 2):
         last = step == len(streams)
         suffix = f"_{step}"
-        stamp = _renamed(stream.type.timestamp, rows, suffix)
-        exact = _near(near, stamp, after, before) if reach else ""
-        rows = rows.join(
+        exact = ""
+        if reach:
+            exact = _near(near, _part(stream, rows, pairs, suffix), after, before, line)
+        joined = rows.join(
             stream,
-            on=on,
+            on=pairs,
             within=(_microseconds(reach + after), _microseconds(before)),
             where=_both(exact, where if last else ""),
             suffix=suffix,
             name=name if last else f"{name}_{step}" if name else None,
             **spread,
         )
-        near, reach = (stamp, reach + after) if shape == "chain" else (near, max(reach, before))
+        if shape == "chain":
+            near, reach = _part(stream, rows, pairs, suffix), reach + after
+        else:
+            reach = max(reach, before)
+        rows = joined
     return rows
 
 
@@ -133,12 +142,50 @@ def _bounds(within: Within | Sequence[Within], steps: int) -> list[tuple[int, in
     return [(parse_duration(after), parse_duration(before)) for after, before in pairs]
 
 
-def _renamed(column: str | None, left: Stream, suffix: str) -> str | None:
-    return column + suffix if column is not None and column in left.type.schema else column
+@dataclass(frozen=True)
+class _Part:
+    """A stream that is part of the rows, and the name under which they show its timestamp column."""
+
+    stream: Stream
+    column: str | None
 
 
-def _near(one: str | None, other: str | None, after: int, before: int) -> str:
-    return f"unix_micros(`{other}`) - unix_micros(`{one}`) BETWEEN {-before} AND {after}"
+def _part(stream: Stream, rows: Stream, on: Sequence[tuple[str, str]], suffix: str) -> _Part:
+    """The stream as the right side of these rows."""
+    column = stream.type.timestamp
+    # Equal columns of one name are one column.
+    taken = column is not None and column in rows.schema and (column, column) not in on
+    return _Part(stream, f"{column}{suffix}" if taken else column)
+
+
+def _near(one: _Part, other: _Part, after: int, before: int, line: Where) -> str:
+    """The condition that these parts of a row are near each other."""
+    if other.column is None:
+        return ""  # the box refuses a stream without timestamps
+    for part in (one, other):
+        _check_shows_time(part.stream, line)
+    return f"unix_micros(`{other.column}`) - unix_micros(`{one.column}`) BETWEEN {-before} AND {after}"
+
+
+def _check_shows_time(stream: Stream, line: Where) -> None:
+    """Refuse a stream whose columns do not tell when its tuples were."""
+    time, schema = stream.type.timestamp, stream.schema
+    if time not in schema:
+        raise NetworkError(
+            f"'{stream.name}' has left out its timestamp column '{time}', which tells what is near",
+            where=line,
+            found=schema.ddl(),
+            expected=f"{time} TIMESTAMP, ...",
+            hint=f"keep it, for example .select('{time}', ...)",
+        )
+    if not stream.type.shows_stamp:
+        raise NetworkError(
+            f"'{stream.name}' does not show the times by which its tuples are near others",
+            where=line,
+            found="pairs: they show the time of the left tuple, and have the earlier one of the two",
+            expected="tuples that show their own time",
+            hint="give ps.join the streams that the pairs are made of",
+        )
 
 
 def _microseconds(length: int) -> str:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from penstock.model.boxes import About, Arrow, Kept, Node, Output, Source, View
 from penstock.model.checks.arguments import check_arguments
 from penstock.model.checks.shedding import check_shedding
-from penstock.model.checks.stream_types import output_type
+from penstock.model.checks.stream_types import check_qos, output_type
 from penstock.model.checks.topology import check_inputs, check_name, check_network_name, ordered
 from penstock.model.control_settings import ControlSettings
 from penstock.model.errors import NetworkError, caller, did_you_mean, shown
@@ -251,6 +251,7 @@ class Network:
         """Give an output or view another QoS: it governs what is done for it, not what it means."""
         node = self._nodes[name]
         assert isinstance(node, Output | View)
+        check_qos(replace(node, where=caller()), qos, self._types[name].schema)
         self._nodes[name] = replace(node, qos=qos)
 
     # --- comparing and showing it ---

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from penstock.engine.arrow.columns import exact_sums as doubles
 from penstock.engine.arrow.columns.columns import Mask, one_array, to_arrow, to_numpy
 from penstock.engine.arrow.columns.grouping import Groups
+from penstock.model.expressions.casts import FIRST_STAMP, LAST_STAMP
 from penstock.model.expressions.expression import AggregateCall, infer
 from penstock.model.types import INTEGRAL, Column, Schema, arrow_schema
 
@@ -244,7 +245,7 @@ def finish(slot: Slot, columns: dict[str, Values], edges: dict[str, np.ndarray])
     """What the call gives for each group, in its declared type; and the groups where it fails."""
     function, type_ = slot.call.function, _arrow(slot.call.type)
     if function in ("window_start", "window_end"):
-        return to_arrow(edges[function], None, type_), {}
+        return _finish_edge(function, edges[function], type_)
     if function in ("sum", "avg", "stddev", "variance"):
         return _finish_sum(slot, columns, type_)
     values, valid = columns[slot.name]
@@ -254,6 +255,12 @@ def finish(slot: Slot, columns: dict[str, Values], edges: dict[str, np.ndarray])
         _arrow(slot.argument or "BIGINT") if function in ("min", "max", "first", "last") else pa.int64(),
     )
     return (array if array.type == type_ else array.cast(type_)), {}
+
+
+def _finish_edge(function: str, times: np.ndarray, type_: pa.DataType) -> tuple[pa.Array, Failures]:
+    beyond = (times < FIRST_STAMP) | (times > LAST_STAMP)
+    reason = f"{function} is out of the range of TIMESTAMP"
+    return to_arrow(times, ~beyond, type_), dict.fromkeys(np.flatnonzero(beyond).tolist(), reason)
 
 
 def _finish_sum(slot: Slot, columns: dict[str, Values], type_: pa.DataType) -> tuple[pa.Array, Failures]:

@@ -3,7 +3,8 @@
 A sum is carried as two doubles, the sum and what rounding lost (Dekker 1971, Knuth 4.2.2: about 106 bits), so
 that any cutting of a stream into trains, and any merging of partial sums, rounds to the same double in the
 end (certain while the terms span fewer than 106 bits; beyond, two orders may differ by one unit in the last
-place).
+place). That holds as long as no partial sum, and no square of a variance, leaves the range of a double; the
+manual of Tumble says from where on that may be.
 """
 
 from __future__ import annotations

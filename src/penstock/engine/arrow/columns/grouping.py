@@ -61,6 +61,9 @@ def codes_of(table: pa.Table, names: tuple[str, ...], *, dense: bool = False) ->
         if size * width > room:
             more, width = _dense(more)
         codes, size = codes * width + more, size * width
+        if size > room:
+            # Of millions of rows, two columns may be too many even when both are renumbered.
+            codes, size = _dense(codes)
     return _dense(codes)[0] if dense else codes
 
 

@@ -351,7 +351,7 @@ def _from_time(source: str, target: str, x: int) -> float:
 
 _READ: dict[str, Callable[[str], Value]] = {
     "BOOLEAN": casts.to_boolean, "DATE": casts.to_days, "TIMESTAMP": casts.to_micros,
-    "DOUBLE": casts.to_double, "FLOAT": casts.to_double,
+    "DOUBLE": casts.to_double, "FLOAT": casts.to_float,
 }  # fmt: skip
 
 
@@ -362,7 +362,7 @@ def _from_text(target: str, text: str) -> Value:
     limits = np.iinfo(_NUMPY[target]) if target in INTEGRAL else None
     if value is None or (limits is not None and not limits.min <= value <= limits.max):
         raise RowFailure(f"cannot cast '{text[:60]}' to {target}")
-    return _single(value) if target == "FLOAT" else value
+    return value
 
 
 _TEXTS: dict[str, Callable[[Value], str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
 from penstock.engine.local.order import Gate
-from penstock.engine.local.rows import Answer, Row, frozen
+from penstock.engine.local.rows import Answer, Row, Value, frozen
 from penstock.model.boxes import Join
 from penstock.model.checks.stream_types import join_names
 from penstock.model.types import SEQ, STAMP, StreamType
@@ -17,6 +17,7 @@ class JoinLogic:
         self.node, self.output, self.gate = node, output, Gate(2)
         self.renamed = dict(join_names(node, inputs[0].schema, inputs[1].schema))
         self.predicate = compile_row(node.predicate, output.schema) if node.predicate else None
+        self.keys = [(a, b, _as_doubles(a, b, inputs)) for a, b in node.on]
         self.left: list[Row] = []
         self.right: list[Row] = []
 
@@ -41,9 +42,7 @@ class JoinLogic:
         return -self.node.within[1] <= ahead <= self.node.within[0]
 
     def _equal(self, left: Row, right: Row) -> bool:
-        pairs = ((left[a], right[b]) for a, b in self.node.on)
-        # Null equals nothing, not even null.
-        return all(a is not None and b is not None and frozen(a) == frozen(b) for a, b in pairs)
+        return all(_same(left[a], right[b], doubles=doubles) for a, b, doubles in self.keys)
 
     def _give(self, left: Row, right: Row, answer: Answer) -> None:
         both = {**left, **{new: right[name] for name, new in self.renamed.items()}}
@@ -61,3 +60,18 @@ class JoinLogic:
         after, before = self.node.within
         self.left = [] if final else [row for row in self.left if row[STAMP] + after >= horizons[1]]
         self.right = [] if final else [row for row in self.right if row[STAMP] + before >= horizons[0]]
+
+
+def _as_doubles(a: str, b: str, inputs: list[StreamType]) -> bool:
+    """Whether keys are compared as doubles, as Spark does if one of them may be a fraction."""
+    types = inputs[0].schema.type_of(a), inputs[1].schema.type_of(b)
+    return "FLOAT" in types or "DOUBLE" in types
+
+
+def _same(a: Value, b: Value, *, doubles: bool) -> bool:
+    # Null equals nothing, not even null.
+    if a is None or b is None:
+        return False
+    # Python compares a whole number with a fraction exactly, a double has only 53 bits.
+    one, other = (float(a), float(b)) if doubles else (a, b)
+    return bool(frozen(one) == frozen(other))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from penstock.engine.local.expressions.aggregates import Aggregator, Measures, Window
 from penstock.engine.local.expressions.evaluate import ExpressionFailure
 from penstock.engine.local.functions import call, rows_of, table_of
-from penstock.engine.local.order import Gate, ReorderBuffer
+from penstock.engine.local.order import Gate, ReorderBuffer, tie_columns
 from penstock.engine.local.rows import Answer, Key, Row, SortKey, canonical, group, value_order
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.checks.horizons import MIN
@@ -42,6 +42,7 @@ class Shaper:
 
     def __init__(self, node: Windowed | Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.node, self.inputs, self.output = node, inputs, output
+        self.ties = tie_columns(inputs)
         self.keys = inputs[0].keys
         schema = latch_schema(node, inputs) if isinstance(node, Latch) else inputs[0].schema
         self.aggregator = Aggregator(node.aggregates, schema, self.keys)
@@ -55,9 +56,7 @@ class Shaper:
             except ExpressionFailure as failure:
                 answer.dead.append((row, str(failure)))
             else:
-                held.append(
-                    WindowTuple(canonical(row, index, self.inputs[index].schema.names), row, measures)
-                )
+                held.append(WindowTuple(canonical(row, index, self.ties[index]), row, measures))
         return held
 
     def emit(

@@ -24,6 +24,7 @@ from penstock.model.expressions.casts import (
     to_boolean,
     to_days,
     to_double,
+    to_float,
     to_micros,
     to_whole,
     within,
@@ -344,14 +345,14 @@ def _from_text(target: str) -> Operation:
         "DATE": to_days,
         "TIMESTAMP": to_micros,
         "DOUBLE": to_double,
-        "FLOAT": to_double,
+        "FLOAT": to_float,
     }.get(target, to_whole)
 
     def act(text: str) -> Value:
         value = read(text)
         if value is None or (target in RANGES and not -RANGES[target] <= value < RANGES[target]):
             raise ExpressionFailure(f"cannot cast '{text[:60]}' to {target}")
-        return float32(value) if target == "FLOAT" else value
+        return value
 
     return act
 
