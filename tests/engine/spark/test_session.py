@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark.launch import process_environment
-from penstock.engine.spark.session import MEMORY, for_trains
+from penstock.engine.spark.session import MEANING, MEMORY, SETTINGS, cores_of, for_trains
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
 
@@ -57,6 +58,29 @@ def test_trains_run_beside_it_with_its_other_settings(spark, elsewhere):
     assert beside is not elsewhere
     assert beside.conf.get("spark.sql.session.timeZone") == "UTC"
     assert beside.conf.get("spark.sql.shuffle.partitions") == "3"
+
+
+class Conf(dict):
+    """The settings of a session that is no more than these."""
+
+    def set(self, key, value):
+        self[key] = value
+
+    @property
+    def getAll(self):
+        return dict(self)
+
+    def isModifiable(self, key):
+        return key in self
+
+
+def test_texts_in_expressions_stay_as_they_are_written():
+    """As Spark comes, `k = '${user}'` compares with the value of a variable."""
+    spark = SimpleNamespace(conf=Conf({**MEANING, "spark.sql.variable.substitute": "true"}))
+    spark.newSession = lambda: SimpleNamespace(conf=Conf())
+    assert for_trains(spark).conf == MEANING
+    assert SETTINGS["spark.sql.variable.substitute"] == "false"  # so our own session needs none beside it
+    assert for_trains(fitting := SimpleNamespace(conf=Conf(MEANING))) is fitting
 
 
 def test_workers_are_told_to_keep_their_memory_and_this_process_is_not(spark):
@@ -135,6 +159,14 @@ def shuffles(spark):
     """Files of this session's shuffles; other Sparks may run on the machine."""
     folder = Path(spark.sparkContext.getConf().get("spark.local.dir"))
     return {str(path) for path in folder.glob("blockmgr-*/*/shuffle_*")}
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"), [("local", 1), ("local[1,4]", 1), ("local[999]", 4), ("local[*]", 4), ("yarn", 4)]
+)
+def test_trains_cannot_use_more_cores_than_a_local_session_has_tasks(monkeypatch, master, cores):
+    monkeypatch.setattr("penstock.engine.spark.session.usable_cores", lambda: 4)
+    assert cores_of(SimpleNamespace(sparkContext=SimpleNamespace(master=master))) == cores
 
 
 def test_a_train_leaves_no_shuffle_behind(spark, tmp_path):

@@ -47,6 +47,9 @@ class Ticket:
     shed: dict[str, LeftOut] = field(default_factory=dict)  # by source: slices that a valve left out unread
     job_tuples: int = 0  # up to so many tuples it is a job, although others of its length are not
 
+    # By box that goes on without an idle input: the horizons in front of it, beyond what was promised.
+    lifted: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    late_at: list[str] = field(default_factory=list)  # boxes that may find tuples of the train late
     monitors: Mapping[str, Monitor] = field(default_factory=dict)  # what somebody watches, by its own name
 
     @property
@@ -78,5 +81,6 @@ class Ticket:
             # A ticket of an older version has none.
             "valves": tuple(map(Valve.of, plain.get("valves", ()))),
             "shed": {name: LeftOut.of(left) for name, left in plain.get("shed", {}).items()},
+            "lifted": {name: tuple(arrows) for name, arrows in plain.get("lifted", {}).items()},
         }
         return cls(**{**plain, **read})

@@ -6,14 +6,18 @@ Everything that runs on Spark comes through here, so a missing PySpark is report
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.engine.spark.launch import launch, quiet, quiet_python, verbose
+from penstock.engine.spark.master import cores, default_master, names_this_host
 from penstock.model.errors import MissingPackageError
+from penstock.process.cores import usable_cores
 from penstock.store.durable import UMASK
 
 if TYPE_CHECKING:
@@ -34,6 +38,9 @@ SETTINGS = {
     "spark.ui.retainedStages": "100",
     "spark.sql.ui.retainedExecutions": "50",
     "spark.sql.session.timeZone": "UTC",
+    # Texts in expressions are what they say: `${env:HOME}` is no variable, and a backslash escapes.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
     # A train's plan is small and known. Measuring it at run time costs more than it saves.
     "spark.sql.adaptive.enabled": "false",
     # Halves the floor of a micro-batch on a local file system.
@@ -71,13 +78,12 @@ MEMORY = {
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
-TASK_ATTEMPTS = 4
-"""As on a cluster, a task may fail before its train does: a killed worker costs one task, not the train."""
-
 # Results depend on these. If the given session has other values, trains run in a second one with these.
 MEANING = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
@@ -102,8 +108,8 @@ def local_session(
         return active
     defaults = {
         "spark.app.name": name,
-        "spark.master": _default_master(),
-        "spark.sql.shuffle.partitions": str(_cores()),
+        "spark.master": default_master(),
+        "spark.sql.shuffle.partitions": str(cores()),
         "spark.driver.memory": f"{heap_mb(_memory_mb())}m",
         **SETTINGS,
         **{f"spark.executorEnv.{name}": value for name, value in MEMORY.items()},
@@ -159,24 +165,20 @@ def _left_open(defaults: dict[str, str]) -> dict[str, str]:
 
 def is_local(spark: SparkSession) -> bool:
     """Whether all tasks run on this host."""
-    return _names_this_host(str(spark.sparkContext.master))
+    return names_this_host(str(spark.sparkContext.master))
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many cores trains can use: no more than a local session has tasks at once."""
+    master = str(spark.sparkContext.master)
+    tasks = re.match(r"local\[(\d+)", master)
+    at_once = 1 if master == "local" else int(tasks[1]) if tasks else inf
+    return int(min(usable_cores(), at_once))
 
 
 def runs_here(spark: SparkSession | None, master: str | None) -> bool:
     """The same of a run that may not have a session yet: with its own, or with that of `local_session`."""
-    return is_local(spark) if spark is not None else _names_this_host(master or _default_master())
-
-
-def _names_this_host(master: str) -> bool:
-    return master.startswith("local")
-
-
-def _default_master() -> str:
-    return os.environ.get("MASTER", f"local[{_cores()},{TASK_ATTEMPTS}]")
-
-
-def _cores() -> int:
-    return max(2, os.cpu_count() or 2)
+    return is_local(spark) if spark is not None else names_this_host(master)
 
 
 def one_runs() -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import penstock as ps
+from penstock.engine.arrow.logic import dead_letters
 from penstock.engine.local import LocalEngine
 from penstock.engine.spark.jobs.forms import Form
+from penstock.engine.spark.jobs.letters import as_spark_words
+from penstock.model.types import Schema
 from penstock.testing import assert_same_result
 from penstock.testing.dry_run import DryRun
 from penstock.testing.spark_run import InForm, run_on_spark
@@ -47,3 +51,9 @@ def test_a_train_tells_where_its_time_went(tmp_path):
     assert set(first.phases) == {"run", "read", "write", "state"}
     assert all(seconds > 0 for seconds in first.phases.values())
     assert first.phases["run"] <= first.seconds
+
+
+def test_bytes_in_the_letters_of_native_boxes_are_base64_as_in_spark():
+    rows = pa.table({"b": [b"\x00\xff"], "_ts": [0], "_seq": [0]})
+    letters = as_spark_words(dead_letters(rows, ["r"], "f"), Schema.parse("b BINARY"))
+    assert letters.column("raw").to_pylist() == ['{"b":"AP8="}']

@@ -7,6 +7,7 @@ import errno
 import pytest
 
 import penstock as ps
+from engine.spark.trains.test_deliveries import Asked, started
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.train_log import TrainLog
@@ -86,3 +87,54 @@ def test_an_owner_that_was_followed_leaves_the_note_of_its_follower(tmp_path):
     with pytest.raises(FencedError):
         old._write_published()
     assert is_published(old.trains.directory, 7)
+
+
+def test_a_start_that_cannot_publish_notes_nothing(tmp_path, monkeypatch):
+    """The note would keep the next start from it, and the files of the last train would stay hidden."""
+    run, _ = started(tmp_path, Asked(fails=0))
+    run.run_all()
+    again = EndingQuery(run.query.sub, None, tmp_path / "checkpoint", Steering(AsSoonAsPossible()))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(again.trains, "_publish", full)
+        with pytest.raises(OSError, match="no space left"):
+            again.start()
+    again.stop()
+    assert not is_published(again.trains.directory, again.last)
+
+
+def test_a_failure_that_nobody_has_asked_for_is_told_at_the_end(tmp_path, caplog):
+    for asked in (True, False):
+        query = EndingQuery(subnetwork(), None, tmp_path / str(asked), Steering(AsSoonAsPossible()))
+        query.failure = OSError(errno.EIO, "the disk is broken")
+        if asked:
+            with pytest.raises(TrainFailedError, match="the disk is broken"):
+                query.check()
+        query.stop()
+    assert caplog.text.count("sub-network 'out' had failed: [Errno 5] the disk is broken") == 1
+
+
+class RunningQuery:
+    """Spark's query, which goes on whatever it is told."""
+
+    isActive = True
+
+    def stop(self) -> None:
+        """It does not."""
+
+
+@pytest.mark.parametrize("failure", [None, OSError(errno.EIO, "the input is broken")])
+def test_stopping_says_whether_a_train_still_runs(tmp_path, failure, caplog):
+    """Also if the conductor has failed meanwhile: the train goes on to its commit."""
+    query = EndingQuery(subnetwork(), None, tmp_path, Steering(AsSoonAsPossible()))
+    query.query, query.failure = RunningQuery(), failure
+    assert query.drain(0.1)
+    query._last, query._committed = 1, 0
+    assert not query.drain(0.1)
+    assert not query.stop(timeout=0.1)
+    assert "its train 1 still runs" in caplog.text
+    query.query.isActive = False
+    assert query.stop(timeout=0.1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import penstock as ps
@@ -11,10 +13,11 @@ from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.valve import LeftOut, Valve
-from penstock.engine.spark.entry.points import PointEntries, PointInput, kept_above
+from penstock.engine.spark.entry.points import PointEntries, PointInput, PointPosition, kept_above
 from penstock.engine.spark.trains.ticket_planner import TicketPlanner
 from penstock.engine.spark.trains.train import _newest
 from penstock.rewrite.subnetworks import split
+from penstock.store.errors import HistoryLostError
 from penstock.store.points.compaction import Sizes, compact
 from penstock.store.points.point import PointWriter
 from store.points import SCHEMA as KEPT
@@ -109,3 +112,49 @@ def test_what_is_offered_to_a_reader_is_counted_in_front_of_all_valves(tmp_path,
     assert backlog.situation("kept").offered_rate == pytest.approx(5.0)
     put_entry(writer, 6, [], offered=10, kept=0.0)
     assert reader.waiting(position).lost == 5
+
+
+def test_entries_that_move_while_they_are_taken_are_not_passed_over(tmp_path, writer):
+    """A train commits in its own thread: its lease brings the reader up to date, in the middle of a look."""
+    for entry in range(10):
+        put_entry(writer, entry, [(1, "x", entry, entry)])
+    compact(tmp_path, "kept", Sizes(min_entries=1))
+    given = PointInput(tmp_path, "kept", "reader", seconds=60)
+    position = given.take(PointPosition(2), 1).position
+    reader, threads = given._reader, []
+    told = reader._entries_of
+
+    def entries_of(segment):
+        if not threads:
+            for entry in (10, 11):
+                put_entry(writer, entry, [(1, "x", entry, entry)])
+            compact(tmp_path, "kept", Sizes(min_entries=1))
+            given._lease._written = float("-inf")  # so that it is renewed now
+            threads.append(threading.Thread(target=given.committed, args=[position]))
+            threads[0].start()
+            threads[0].join(1)
+        return told(segment)
+
+    reader._entries_of = entries_of
+    taken = given.take(position, 100)
+    threads[0].join(60)
+    seen = sum(piece.rows for piece in taken.slices)
+    while (taken := given.take(taken.position, 1)).slices:
+        seen += sum(piece.rows for piece in taken.slices)
+    assert seen == 12 - 4
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_position_beyond_the_end_is_refused(tmp_path, writer, kept):
+    """A view that is attached anew numbers its entries from 0: a query that resumes would wait for 58."""
+    for entry in range(3):
+        put_entry(writer, entry, [(1, "x", entry, entry)])
+    resumed = PointInput(tmp_path, "kept", "asked", seconds=60)
+    if kept:
+        resumed.keep_from(PointPosition(1))
+    with pytest.raises(
+        HistoryLostError, match=r"'asked' of connection point 'kept' has read more than there is"
+    ):
+        resumed.take(PointPosition(57), 10)
+    at_the_end = PointInput(tmp_path, "kept", "asked", seconds=60)
+    assert not at_the_end.take(PointPosition(2), 10).slices

@@ -29,6 +29,8 @@ def test_a_ticket_comes_back_as_it_was_written(tmp_path):
         newest={"cars": -5},
         drop_rates={"shed": 0.125},
         idle=["doors"],
+        lifted={"both": (7, 9)},
+        late_at=["both"],
         final=True,
         rows=4,
         joins={"j": Roles(2, "hash", (0, 1), reach=(3, 4))},

@@ -7,6 +7,7 @@ Without ranges, histories are merged in order of time.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -63,11 +64,16 @@ class PointEntries(TicketPart):
 
 
 class PointInput(Input[PointPosition]):
-    """A connection point seen from the driver of a sub-network that reads it."""
+    """A connection point seen from the driver of a sub-network that reads it.
+
+    The conductor takes, the thread of the trains commits, and maintenance renews. One at a time: a reader
+    that is brought up to date between its segments and its log would skip what has moved between them.
+    """
 
     def __init__(self, checkpoint: Path, name: str, query: str, *, seconds: float | None) -> None:
         self._reader = PointReader(checkpoint, name)
         self._query, self._seconds = query, seconds
+        self._one_at_a_time = threading.Lock()
         self._lease: ReaderLease | None = None
         self._born = 0.0
         self._kept: tuple[PointPosition | None, ...] = ()  # one: where the lease begins
@@ -79,12 +85,18 @@ class PointInput(Input[PointPosition]):
 
     def take(self, position: PointPosition | None, limit: int) -> Taken:
         """Take whole entries, at least one, up to the limit of tuples."""
+        with self._one_at_a_time:
+            return self._take(position, limit)
+
+    def _take(self, position: PointPosition | None, limit: int) -> Taken:
         if self._lease is None:
             (kept,) = self._kept or (position,)
             start = None if kept is None else kept.entry
             self._lease = take_lease(self._reader, self._query, start, seconds=self._seconds)
             # What was retained before a query first looked counts as arriving just now.
             self._born = time.time() if position is None else 0.0
+            if position is not None:
+                self._reader.must_reach(position.entry, self._query)
         after = self._lease.position if position is None else position.entry
         entries = self._reader.entries(after)
         rows = taken = 0
@@ -99,6 +111,7 @@ class PointInput(Input[PointPosition]):
         self._note_flow(entries[:taken])
         born = self._born if position is None or position.born is None else position.born
         newest = max((e.max_ts for e in entries[:taken] if e.max_ts is not None), default=None)
+        oldest = min((e.min_ts for e in entries[:taken] if e.min_ts is not None), default=None)
         offered = sum(e.offered for e in entries[:taken]) + (0 if position is None else position.offered)
         stayed = sum(e.offered * e.kept for e in entries[:taken]) + (0 if position is None else position.kept)
         at = PointPosition(end.number, end.horizon, end.idle, born)
@@ -116,6 +129,7 @@ class PointInput(Input[PointPosition]):
                 (max(e.since, born), e.rows) for e in entries[:taken] if e.since is not None and e.rows
             ],
             lost=self._lost(entries[:taken]),
+            oldest=oldest,
         )
 
     def _note_flow(self, entries: Sequence[PointEntry]) -> None:
@@ -132,7 +146,8 @@ class PointInput(Input[PointPosition]):
         """Entries that were not taken yet; files of compacted ones hold others too, so bytes are unknown."""
         if self._lease is None or position is None:
             return Waiting()
-        entries = self._reader.entries(position.entry)
+        with self._one_at_a_time:
+            entries = self._reader.entries(position.entry)
         full = [entry for entry in entries if entry.rows]
         size = sum(file.bytes for entry in full for file in entry.files)
         known = all(entry.files for entry in full)
@@ -142,20 +157,22 @@ class PointInput(Input[PointPosition]):
 
     def committed(self, position: PointPosition | None) -> None:
         """Note that the train ending at the position is committed: what lies before may be deleted."""
-        if self._lease is not None:
-            self._lease.renew(None if position is None else position.entry)
+        with self._one_at_a_time:
+            if self._lease is not None:
+                self._lease.renew(None if position is None else position.entry)
 
     def renew(self, *, ended: bool = False) -> None:
         """Keep the lease while a long train runs.
 
         When the trains have `ended`, release what they have finished.
         """
-        if self._lease is None:
-            return
-        if ended:
-            self._lease.settle()
-        else:
-            self._lease.renew()
+        with self._one_at_a_time:
+            if self._lease is None:
+                return
+            if ended:
+                self._lease.settle()
+            else:
+                self._lease.renew()
 
     def release(self) -> None:
         """Release the lease: the query is gone for good."""

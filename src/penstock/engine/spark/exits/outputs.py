@@ -37,13 +37,12 @@ class Outputs:
         sink = self._sinks[output]
         return sink if isinstance(sink, TaskSink) else None
 
-    def deliver(self, outputs: Iterable[str], tuples: pa.Table) -> None:
-        """Hand a committed train's tuples to those outputs that the driver serves."""
-        for name in outputs:
-            sink = self._sinks.get(name)
-            if isinstance(sink, DriverSink):
-                ordered = tuples.sort_by([(STAMP, "ascending"), (SEQ, "ascending")])
-                sink.deliver(ordered.select(list(self._net.types[name].schema.names)))
+    def deliver(self, output: str, tuples: pa.Table) -> None:
+        """Hand a committed train's tuples to an output, if the driver serves it."""
+        sink = self._sinks.get(output)
+        if isinstance(sink, DriverSink):
+            ordered = tuples.sort_by([(STAMP, "ascending"), (SEQ, "ascending")])
+            sink.deliver(ordered.select(list(self._net.types[output].schema.names)))
 
     def publish(self, moves: Iterable[Iterable[str]]) -> None:
         """Make a committed train's files visible; repeating it does no harm."""

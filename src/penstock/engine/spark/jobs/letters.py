@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Callable
 from datetime import datetime
 
@@ -44,13 +43,5 @@ def _time(text: str) -> str:
     return datetime.fromisoformat(text).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _binary(text: str) -> str:
-    """Bytes in base64.
-
-    >>> _binary("00ff")
-    'AP8='
-    """
-    return b64encode(bytes.fromhex(text)).decode()
-
-
-_FORMS: dict[str, Callable[[str], str]] = {"TIMESTAMP": _time, "BINARY": _binary}
+# Bytes are base64 on either way.
+_FORMS: dict[str, Callable[[str], str]] = {"TIMESTAMP": _time}

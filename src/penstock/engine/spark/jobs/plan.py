@@ -26,7 +26,8 @@ class Route:
     """An arrow into a stage: its tuples, the stage and entry it leads to, and how they find their partition.
 
     `by`: "keys" and "common keys" as Spark's hash partitioning does, "packed keys" as packed trains always
-    did, "one": all to the first partition, "none": they stay where they are.
+    did, "packed doubles" where whole numbers meet fractions, "one": all to the first partition, "none": they
+    stay where they are.
     """
 
     tail: str

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.spark.jobs.plan import JobPlan, Phase, Route
-from penstock.engine.spark.layout.plan import Layout, Stage, StageInput, behind
+from penstock.engine.spark.layout.plan import Layout, Stage, StageInput, behind, mixes_numbers
 from penstock.engine.spark.tasks.stage import StageTask
 from penstock.model.boxes import Source
 from penstock.model.types import arrow_schema
@@ -92,7 +92,7 @@ def _phase(run: TrainRun, levels: dict[str, int], number: int) -> Phase:
     inputs = list(run.trains.sub.inputs) if number == 0 else []
     here = {*inputs, *native, *(name for stage in stages for name in stage.nodes)}
     routes = [
-        _route(layout, entry, i, other)
+        Route(entry.tail, other.name, i, entry.keys, _by(net, layout, entry, other))
         for other in layout.stages
         for i, entry in enumerate(other.entries)
         if entry.tail in here and levels[other.name] > number
@@ -133,13 +133,11 @@ def _timeless(task: StageTask) -> StageTask:
     )
 
 
-def _route(layout: Layout, entry: StageInput, number: int, stage: Stage) -> Route:
-    return Route(entry.tail, stage.name, number, entry.keys, _by(layout, entry, stage))
-
-
-def _by(layout: Layout, entry: StageInput, stage: Stage) -> str:
+def _by(net: Network, layout: Layout, entry: StageInput, stage: Stage) -> str:
+    if layout.rooted and entry.keys:
+        return "packed doubles" if mixes_numbers(net, stage) else "packed keys"
     if layout.rooted:
-        return "packed keys" if entry.keys else "one"
+        return "one"
     if not stage.stateful:
         return "none"
     if not stage.entries[0].keys:

@@ -216,8 +216,8 @@ def _targets(table: pa.Table, route: Route, partitions: int) -> np.ndarray | Non
             return partitions_by_hash(table, route.keys, partitions)
         case "common keys":
             return partitions_of_common(table, route.keys, partitions)
-        case "packed keys":
-            return targets(table, route.keys, partitions)
+        case "packed keys" | "packed doubles":
+            return targets(table, route.keys, partitions, doubles=route.by == "packed doubles")
     return None
 
 

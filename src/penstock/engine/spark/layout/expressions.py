@@ -14,6 +14,7 @@ from functools import lru_cache
 from penstock.model.expressions.binding import bind
 from penstock.model.expressions.casts import DATE_FORM, FIRST_STAMP, LAST_STAMP, TIMESTAMP_FORM, date_of
 from penstock.model.expressions.functions import FUNCTIONS
+from penstock.model.expressions.patterns import for_java
 from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed, can_fail, walk
 from penstock.model.types import INTEGRAL, Schema
 
@@ -114,7 +115,7 @@ def _form_of(node: Typed) -> str:
     return f"{node.function}({', '.join(args)})"
 
 
-_INFIX = ("=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "LIKE", "RLIKE")
+_INFIX = ("=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "LIKE")
 _SUFFIX = {"TINYINT": "Y", "SMALLINT": "S", "INT": "", "BIGINT": "L", "DOUBLE": "D"}
 
 
@@ -183,6 +184,12 @@ def _negative(node: Call, args: list[str]) -> str:
 
 def _abs(node: Call, args: list[str]) -> str:
     return f"IF({args[0]} < 0, {_zero_minus(node, args[0])}, {args[0]})" if node.fails else f"abs({args[0]})"
+
+
+def _rlike(node: Call, args: list[str]) -> str:
+    pattern = node.args[1]
+    assert isinstance(pattern, Literal)
+    return f"({args[0]} RLIKE {_quoted(for_java(pattern.value))})"
 
 
 def _to_whole(node: Call, args: list[str]) -> str:
@@ -254,7 +261,7 @@ _FORMS: dict[str, Callable[[Call, list[str]], str]] = {
     "negative": _negative, "abs": _abs, "ceil": _to_whole, "floor": _to_whole, "round": _round,
     "NOT": lambda _node, args: f"(NOT {args[0]})", "isnull": lambda _node, args: f"({args[0]} IS NULL)",
     "IN": lambda _node, args: f"({args[0]} IN ({', '.join(args[1:])}))", "CASE": _case, "cast": _cast,
-    "try_cast": _try_cast, "shift": _shift, "timestamp_seconds": _stamp_of(1_000_000),
+    "RLIKE": _rlike, "try_cast": _try_cast, "shift": _shift, "timestamp_seconds": _stamp_of(1_000_000),
     "timestamp_millis": _stamp_of(1_000), "timestamp_micros": _stamp_of(1),
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ back by a length of time, and rounds down to a multiple of another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Never, cast
 
@@ -35,6 +35,24 @@ class Step:
         return max(UNKNOWN, moved - moved % self.grid)
 
 
+Arrows = tuple[int, ...]
+"""The horizons in front of a box, one for each of its inputs."""
+NOTHING_LIFTED: Mapping[str, Arrows] = {}
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a train is: `behind` each node, and `before` each box.
+
+    `lifted`: what lies before boxes that go on without an idle input, beyond what that input has promised.
+    A horizon never goes back, even when the input wakes up, so the next train begins with it.
+    """
+
+    behind: dict[str, int]
+    before: dict[str, Arrows]
+    lifted: dict[str, Arrows]
+
+
 @dataclass(frozen=True)
 class HorizonPlan:
     """The steps of a sub-network, in order of the arrows."""
@@ -46,21 +64,47 @@ class HorizonPlan:
         """Lay out the steps; nodes come in topological order."""
         return cls(tuple(Step(node.name, node.inputs, *_length(node)) for node in nodes))
 
-    def behind(self, given: Mapping[str, int]) -> dict[str, int]:
-        """The horizon after every node, from those of the inputs.
+    def reached(
+        self,
+        given: Mapping[str, int],
+        idle: Iterable[str] = (),
+        lifted: Mapping[str, Arrows] = NOTHING_LIFTED,
+    ) -> Reached:
+        """All horizons, from the promises of the inputs. `lifted`: as the last train has left it.
+
+        Nobody waits for an `idle` input where it meets others. By itself it is no further than it says.
 
         >>> plan = HorizonPlan((Step("cars", ()), Step("minutes", ("cars",), grid=60)))
-        >>> plan.behind({"cars": 130})
+        >>> plan.reached({"cars": 130}).behind
         {'cars': 130, 'minutes': 120}
         """
-        horizons: dict[str, int] = {}
+        asleep, now = set(idle), Reached({}, {}, {})
         for step in self.steps:
-            horizons[step.node] = (
-                step.promise(horizons[name] for name in step.inputs)
-                if step.inputs
-                else given.get(step.node, UNKNOWN)
-            )
-        return horizons
+            if not step.inputs:
+                now.behind[step.node] = given.get(step.node, UNKNOWN)
+                continue
+            promised = arrows = tuple(now.behind[name] for name in step.inputs)
+            if len(arrows) > 1 and (asleep or step.node in lifted):
+                awake = [name not in asleep for name in step.inputs]
+                arrows = _not_back(_without_idle(promised, awake), lifted.get(step.node, promised))
+            if arrows != promised:
+                now.lifted[step.node] = arrows
+            if asleep.issuperset(step.inputs):
+                asleep.add(step.node)
+            now.before[step.node] = arrows
+            now.behind[step.node] = step.promise(arrows)
+        return now
+
+
+def _without_idle(promised: Arrows, awake: Sequence[bool]) -> Arrows:
+    """Idle inputs are as far as the least of the others; if all are idle, nothing more is known."""
+    least = min((horizon for horizon, live in zip(promised, awake, strict=True) if live), default=UNKNOWN)
+    return tuple(h if live else max(h, least) for h, live in zip(promised, awake, strict=True))
+
+
+def _not_back(now: Arrows, before: Arrows) -> Arrows:
+    # Another form of the network may have given the box other inputs.
+    return tuple(map(max, now, before)) if len(now) == len(before) else now
 
 
 Length = tuple[int, int, bool]  # back, grid, lost

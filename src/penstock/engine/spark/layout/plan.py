@@ -8,10 +8,12 @@ native.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.engine.spark.layout.expressions import fits_spark
 from penstock.model.boxes import Filter, Join, Keys, Map, Node, Source, Trait
+from penstock.model.types import INTEGRAL, StreamType
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
@@ -72,12 +74,17 @@ class Layout:
 
 def lay_out(sub: SubNetwork, *, fuse: bool = True) -> Layout:
     """Give every box its place; `fuse=False` puts each vectorised box into a stage of its own."""
-    feeds = [name for name in sub.inputs if _partitioned_by(sub.network.nodes[name]) is not None]
-    if feeds and len(sub.inputs) == 1:
-        layout = _lay_out(sub, feeds, fuse=fuse)
-        if not layout.native:
+    if fed_alone(sub):
+        layout = _lay_out(sub, list(sub.inputs), fuse=fuse)
+        # Packed tuples go where their keys say, those of a diffused join where its roles say.
+        if not layout.native and not any(stage.spread for stage in layout.stages):
             return layout
     return _lay_out(sub, [], fuse=fuse)
+
+
+def fed_alone(sub: SubNetwork) -> bool:
+    """Whether the only input is a feed that its writer has partitioned."""
+    return len(sub.inputs) == 1 and _partitioned_by(sub.network.nodes[sub.inputs[0]]) is not None
 
 
 def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
@@ -136,6 +143,18 @@ def behind(net: Network, name: str) -> str:
 def box_keys(net: Network, node: Node, index: int) -> Keys | None:
     """The columns of input `index` by which the box must be partitioned."""
     return node.partition_keys(index, net.types[node.inputs[index]].keys)
+
+
+def mixes_numbers(net: Network, stage: Stage) -> bool:
+    """Whether a join of the stage compares whole numbers with fractions: then 2 must go where 2.0 goes."""
+    joins = [node for name in stage.nodes if isinstance(node := net.nodes[name], Join)]
+    return any(_mixes_numbers(join, net.input_types(join.name)) for join in joins)
+
+
+def _mixes_numbers(join: Join, inputs: Sequence[StreamType]) -> bool:
+    left, right = (type_.schema for type_ in inputs)
+    # Keys of two types are numbers: the check refuses others.
+    return any((left.type_of(a) in INTEGRAL) != (right.type_of(b) in INTEGRAL) for a, b in join.on)
 
 
 def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) -> Stage | None:
@@ -213,7 +232,8 @@ def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
 
 def _depends(net: Network, name: str, stage: Stage) -> bool:
     """Whether the arrow's tuples come, directly or further up, from the stage."""
-    return not _upstream(net, name).isdisjoint(stage.nodes)
+    # A feed has given its name to its stage, and is none of its boxes.
+    return not _upstream(net, name).isdisjoint({stage.name, *stage.nodes})
 
 
 def _enter(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> None:

@@ -2,7 +2,7 @@
 
 Only one row for each pane and key crosses the shuffle and into Python. The columns are those of
 `engine/arrow/columns/aggregates.py`. Boxes whose arguments may fail or need order or distinct values take the
-tuples themselves instead.
+tuples themselves instead; in a train that may bring late tuples, any box does (`Ticket.late_at`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from penstock.connectors.contract import Slice
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.slice_placement import by_group
-from penstock.engine.spark.layout.plan import Stage, StageInput
+from penstock.engine.spark.layout.plan import Stage, StageInput, mixes_numbers
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.engine.spark.tasks.packed_stage import (
@@ -113,7 +113,7 @@ class PackedTrainRun(TrainRun):
 
     def _sending(self, stage: Stage) -> list[Onward]:
         return [
-            Onward(entry.tail, other.name, i, entry.keys)
+            Onward(entry.tail, other.name, i, entry.keys, mixes_numbers(self.net, other))
             for other in self.layout.stages
             for i, entry in enumerate(other.entries)
             if self._home(entry) is stage

@@ -54,13 +54,15 @@ class TrainRun:
         self.frames: dict[str, DataFrame] = {}
         self.cached: list[DataFrame] = []
         self.valves = TrainValves(trains.net, ticket, self.watch)
-        self.horizons = self._horizons(ticket.horizons)
+        self.reached = trains.horizon_plan.reached(ticket.horizons, ticket.idle, ticket.lifted)
         # Counting after every native box breaks the generated code into pieces, and selectivities need only a
         # sample.
         self.sampled = not ticket.empty and trains.loaded % _SAMPLE == 0
         # Valves, monitors and samples want the tuples on each arrow.
         watched = ticket.valves or ticket.monitors or self._sampled_frames()
-        self.early = {} if watched else {n: e for n, e in trains.early.items() if self._tasks_decode(n)}
+        # A box that may refuse a tuple wants all of its columns.
+        lean = not (watched or ticket.late_at)
+        self.early = {n: e for n, e in trains.early.items() if self._tasks_decode(n)} if lean else {}
         self._done_early = {box.name: name for name, early in self.early.items() for box in early.filters}
         trains.loaded += not ticket.empty
 
@@ -296,7 +298,7 @@ class TrainRun:
             replace(net.nodes[n], inputs=tuple(behind(net, up) for up in net.nodes[n].inputs))
             for n in stage.nodes
         ]
-        partials = frozenset(i for i, e in enumerate(stage.entries) if may_preaggregate(net, self.layout, e))
+        partials = frozenset(i for i, e in enumerate(stage.entries) if self._preaggregates(e))
         return StageTask(
             name=stage.name,
             subnetwork=self.trains.sub.name,
@@ -325,6 +327,10 @@ class TrainRun:
             choosing=self.valves.choosing(),
             sampled=self.sampled_columns(stage.nodes),
         )
+
+    def _preaggregates(self, entry: StageInput) -> bool:
+        """Whether Spark makes partial aggregates. In them no late tuple could be told from the others."""
+        return entry.head not in self.ticket.late_at and may_preaggregate(self.net, self.layout, entry)
 
     def _entry_schema(self, entry: StageInput, partial: bool) -> Any:
         if partial:
@@ -406,13 +412,9 @@ class TrainRun:
 
     # -- horizons and counts
 
-    def _horizons(self, inputs: dict[str, int]) -> dict[str, int]:
-        """The horizon after every node, from those of the inputs."""
-        return self.trains.horizon_plan.behind(inputs)
-
     def input_horizons(self, name: str) -> tuple[int, ...]:
         """The horizons on the arrows into a box."""
-        return tuple(self.horizons[up] for up in self.net.nodes[name].inputs)
+        return self.reached.before[name]
 
     def newest(self) -> dict[str, int]:
         """The largest `_ts` of each source in this train."""

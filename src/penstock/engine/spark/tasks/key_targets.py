@@ -12,13 +12,19 @@ from penstock.engine.arrow.columns.hashing import hash_long
 from penstock.model.boxes import Keys
 
 
-def targets(table: pa.Table, keys: Keys, parts: int) -> np.ndarray | None:
-    """The partition of each tuple, the same for equal keys of any width; None: all go to the first."""
+def targets(table: pa.Table, keys: Keys, parts: int, *, doubles: bool = False) -> np.ndarray | None:
+    """The partition of each tuple, the same for equal keys of any width; None: all go to the first.
+
+    `doubles`: also for whole numbers and fractions that are equal.
+    """
     if not keys or parts == 1:
         return None
     hashes = np.full(table.num_rows, 42, np.uint64)
     for key in keys:
-        values, valid = key_values(table.column(key))
+        column = table.column(key)
+        if doubles and pa.types.is_integer(column.type):
+            column = column.cast(pa.float64(), safe=False)
+        values, valid = key_values(column)
         if values.dtype == object:
             values = np.array([hash_of(value) for value in values], np.int64)
         mixed = hash_long(values, hashes)

@@ -51,12 +51,16 @@ Begun = tuple[list[pa.Table], _Rooted | None]
 
 @dataclass(frozen=True)
 class Onward:
-    """An arrow into another stage: its tuples, the stage and entry it leads to, and the keys."""
+    """An arrow into another stage: its tuples, the stage and entry it leads to, and the keys.
+
+    `doubles`: whole numbers among the keys meet fractions there.
+    """
 
     tail: str
     stage: str
     entry: int
     keys: Keys
+    doubles: bool = False
 
 
 @dataclass
@@ -125,7 +129,7 @@ class PackedStageTask(StageTask):
         tables, rooted = begun
         state = self.partition_state(partition)
         held = self.held(state)
-        stage_run = StageRun(self, held.boxes if held else self.make(), tables)
+        stage_run = StageRun(self, held.boxes if held else self.make(), tables, partition)
         if rooted is not None:
             self._enter(stage_run, rooted)
         stage_run.run()
@@ -159,7 +163,7 @@ class PackedStageTask(StageTask):
             table = stage_run.tables[onward.tail]
             if not table.num_rows:
                 continue
-            target = targets(table, onward.keys, len(self.labels))
+            target = targets(table, onward.keys, len(self.labels), doubles=onward.doubles)
             for p, label in enumerate(self.labels):
                 part = table if target is None else table.filter(pa.array(target == p))
                 if part.num_rows:

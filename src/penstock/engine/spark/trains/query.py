@@ -16,21 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Input, TicketPart
 from penstock.connectors.loading import input_for
 from penstock.connectors.paths import is_resource_shortage
-from penstock.engine.arrow.value_samples import together
 from penstock.engine.contract.commit import Commit
-from penstock.engine.contract.kept_share import kept_shares, kept_worth
 from penstock.engine.contract.situation import Situation, TrainCost
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_cpu import CpuUsed
 from penstock.engine.contract.train_done import TrainDone
-from penstock.engine.spark.entry.points import PointInput, kept_above
+from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.trains.attempts import doing, run_train
 from penstock.engine.spark.trains.failures import ATTEMPTS, Kind, kind_of, message_of
@@ -39,8 +36,10 @@ from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.engine.spark.trains.source_memory import source_memory, sync_tree
 from penstock.engine.spark.trains.ticket_planner import TicketPlanner
 from penstock.engine.spark.trains.ticks import fresh_ticks, ticks
-from penstock.model.boxes import Source, Trait
-from penstock.rewrite.subnetworks import SubNetwork, reaching
+from penstock.engine.spark.trains.train_report import TrainReports
+from penstock.model.boxes import Source
+from penstock.model.errors import one_line
+from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.errors import FencedError
 
@@ -77,13 +76,8 @@ class SubnetworkQuery:
         self._keep_input()
         self.trains.here = self._here
         self._planner = TicketPlanner(sub, self.inputs, steering, self.settings.partitions)
-        nodes = sub.network.nodes
-        self.rated_points = tuple(name for name in sub.points if nodes[name].qos is not None)
-        self._direct = frozenset(
-            name
-            for name in (*sub.outputs, *sub.points)
-            if not any(Trait.STATEFUL in nodes[n].traits for n in reaching(sub.network, [name]))
-        )
+        self._reports = TrainReports(sub)
+        self.rated_points = self._reports.rated_points
         self.finished = threading.Event()
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -97,8 +91,10 @@ class SubnetworkQuery:
         self.attempts = ATTEMPTS  # of a train, before the run ends
         self._refused = False  # the policy has said None, and will wake us
         self._short = False  # the input could not be read for want of descriptors or memory
+        self._unwritten: Ticket | None = None  # the write of this ticket failed, or has not ended yet
         self._restarts = 0  # of the streaming query, since the last train
         self.failure: BaseException | None = None
+        self._told = False  # somebody has asked and knows of the failure
         self._recover()
 
     def _source_memories(self) -> dict[str, Path]:
@@ -138,8 +134,12 @@ class SubnetworkQuery:
 
     def start(self) -> SubnetworkQuery:
         """Start the streaming query and its conductor."""
-        self.publish_again()
-        self._start_ticks()
+        try:
+            self.publish_again()
+            self._start_ticks()
+        except BaseException as error:
+            self.failure = error  # who stops it must not note as published what is not
+            raise
         self._conductor = threading.Thread(
             target=self._conduct, name=f"conductor-{self.sub.name}", daemon=True
         )
@@ -151,7 +151,7 @@ class SubnetworkQuery:
         self._began, self._began_at = time.monotonic(), time.time()
         again = self.trains.publish_again(self._committed) if self._committed >= 0 else None
         if again is not None and self.settings.listen is not None:
-            self.settings.listen(replace(self._train_done(*again, Outcome()), again=True))
+            self.settings.listen(replace(self._report(*again, Outcome()), again=True))
 
     def _start_ticks(self) -> None:
         folder = fresh_ticks(self.trains.directory / "ticks", self.settings.epoch)
@@ -230,7 +230,7 @@ class SubnetworkQuery:
         if ticket.train % 50 == 0:
             self.log.forget(min(ticket.train - 100, self._needed(ticket)))
         if self.settings.listen is not None:
-            self.settings.listen(replace(self._train_done(ticket, commit, outcome), cpu=used))
+            self.settings.listen(replace(self._report(ticket, commit, outcome), cpu=used))
         self._restarts, self._done_at = 0, time.monotonic()
         self._committed = ticket.train  # after the listeners: waiters then find the train in the records
         self._wake.set()
@@ -260,42 +260,20 @@ class SubnetworkQuery:
             source.committed(None if kept is None else kept.positions.get(name))
         self._released_to = needed
 
-    def _train_done(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> TrainDone:
-        above = kept_above(ticket)
-        return TrainDone(
-            self.sub.name,
-            ticket,
-            commit,
-            started=self._began_at,
-            outputs=self.sub.outputs,
-            delivered={**outcome.delivered, **self._rated(commit)},
-            shown=tuple(outcome.shown),
-            state_bytes=outcome.state_bytes,
-            seconds=time.monotonic() - self._began,
-            phases=outcome.phases,
-            direct=self._direct,
-            samples={name: pa.concat_tables(tables) for name, tables in outcome.samples.items()},
-            needed=self._needed(ticket),
-            kept=kept_shares(self.sub, commit.valves, ticket.valves, above),
-            worth=kept_worth(self.sub, commit.valves, ticket.valves, above),
-            values={name: together(samples) for name, samples in outcome.values.items()},
+    def _report(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> TrainDone:
+        seconds, needed = time.monotonic() - self._began, self._needed(ticket)
+        return self._reports.report(
+            ticket, commit, outcome, started=self._began_at, seconds=seconds, needed=needed
         )
-
-    def _rated(self, commit: Commit) -> dict[str, int]:
-        """Tuples that came to views and points with a QoS."""
-        rows = {name: sum(file.rows for file in commit.points[name].files) for name in self.rated_points}
-        return {name: count for name, count in rows.items() if count}
 
     # -- the conductor
 
     def _conduct(self) -> None:
         try:
             while not self._stop.is_set():
-                if self._committed < self._last or not self.steering.may_depart or not self._ticket_written():
-                    self._planner.look_ahead()
+                if not self._ticket_written():
                     self._wake.wait(_REFUSED_WAIT if self._refused else _IDLE_WAIT)
                     self._wake.clear()
-                    self._note_published()
                 if self.finished.is_set():
                     return
         except BaseException as error:
@@ -306,7 +284,10 @@ class SubnetworkQuery:
     def _ticket_written(self) -> bool:
         """Whether the next train leaves; a shortage of descriptors or memory is waited out."""
         try:
-            written = self.next_ticket()
+            written = self.drained() and self.steering.may_depart and self.next_ticket()
+            if not written:
+                self._planner.look_ahead()
+                self._note_published()
         except OSError as error:
             if not is_resource_shortage(error):
                 raise
@@ -331,6 +312,9 @@ class SubnetworkQuery:
     def next_ticket(self) -> bool:
         """Write the next ticket if there is a reason for one; False: nothing to do now."""
         now = self.steering.clock()
+        if self._unwritten is not None:
+            self._write(self._unwritten, now)  # the very same: a write that failed at its end has left it
+            return True
         self._planner.look_ahead()
         policy = self.steering.policy
         length = policy.next_train(self._planner.situation(self._last + 1, now))
@@ -354,6 +338,7 @@ class SubnetworkQuery:
         exhausted = self.once and not looked.fresh and not looked.waiting and upstream_done
         closing = exhausted and self.close
         if self._planner.final or not (self._planner.must_run(looked) or closing):
+            self._planner.passed()
             if exhausted:
                 self.finished.set()
             self.looks += not looked.waiting  # a file that is still being written is input to come
@@ -363,11 +348,13 @@ class SubnetworkQuery:
         return True
 
     def _write(self, ticket: Ticket, now: float) -> None:
+        self._unwritten = ticket
         if self.settings.sync:
             self._sync_memories()
         crash_point("ticket-before-write")
         self.log.write_ticket(ticket)
         crash_point("ticket-after-write")
+        self._unwritten = None
         self._planner.written(ticket, now)
         self._since = None if ticket.empty else ticket.since
         self._last = ticket.train
@@ -381,19 +368,25 @@ class SubnetworkQuery:
 
     # -- stopping
 
-    def stop(self, timeout: float = 60.0) -> None:
-        """Finish the current train and leave windows open."""
+    def drain(self, timeout: float) -> bool:
+        """Let no further train leave, and wait for the one that runs; False: it still does."""
         self._stop.set()
+        until = time.monotonic() + timeout
         if self._conductor is not None:
             self._conductor.join(timeout)
-        until = time.monotonic() + timeout
-        while (
-            self._committed < self._last
-            and self.failure is None
-            and self._is_active()
-            and time.monotonic() < until
-        ):
+        while self._runs() and time.monotonic() < until:
             time.sleep(0.005)
+        return not self._runs()
+
+    def _runs(self) -> bool:
+        """Whether anything of it may still write: its conductor, or a train, also of one that has failed."""
+        conducting = self._conductor is not None and self._conductor.is_alive()
+        return conducting or (not self.drained() and self._is_active())
+
+    def stop(self, timeout: float = 60.0) -> bool:
+        """Finish the current train and leave windows open; False: it did not end in time."""
+        until = time.monotonic() + timeout
+        self.drain(timeout)
         self._end_query(until)
         if self.drained() and self.failure is None and self._committed >= 0:
             with suppress(FencedError):
@@ -401,6 +394,11 @@ class SubnetworkQuery:
             self._close_state()
         for source in self.inputs.values():
             source.close()
+        if self.failure is not None and not self._told:
+            _LOG.warning("sub-network '%s' had failed: %s", self.sub.name, one_line(self.failure))
+        if self._runs():
+            _LOG.warning("sub-network '%s': its train %d still runs", self.sub.name, self._last)
+        return not self._runs()
 
     def _close_state(self) -> None:
         if self.trains.close_state() and (ticket := self.log.ticket(self._committed)) is not None:
@@ -460,6 +458,7 @@ class SubnetworkQuery:
         if self.failure is None:
             self._keep_ticking()
         error = self.failure
+        self._told = error is not None
         if isinstance(error, FencedError):
             raise error
         if error is not None:

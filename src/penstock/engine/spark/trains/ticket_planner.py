@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.connectors.contract import Input, Position, Taken, TicketPart
@@ -21,14 +21,15 @@ from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.contract.valve import LeftOut, Progress, Valve, next_valves
 from penstock.engine.spark.entry.points import asleep
 from penstock.engine.spark.entry.slice_entry import left_out
-from penstock.engine.spark.layout.horizons import HorizonPlan
+from penstock.engine.spark.layout.horizons import HorizonPlan, Reached
 from penstock.model.boxes import Join, Source, Trait
-from penstock.model.diffused.roles import Report, Roles, first_roles, step
+from penstock.model.diffused.roles import Report, Roles, first_roles, fits, step
 from penstock.model.errors import PenstockError
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
 
 _RECENT_TRAINS = 32  # the cost of a sub-network covers this many trains
+_NO_TUPLE = 2**63 - 1  # a time behind all others
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class TakenInput:
     horizons: dict[str, int]
     idle: list[str]
     now: float  # seconds, on the clock of intervals
+    reached: Reached
 
     @property
     def fresh(self) -> bool:
@@ -64,6 +66,7 @@ class _Memory:
     joins: dict[str, Roles] = field(default_factory=dict)
     reports: dict[str, tuple[Report, ...]] = field(default_factory=dict)
     valves: tuple[Valve, ...] = ()
+    reached: Reached = field(default_factory=lambda: Reached({}, {}, {}))
 
 
 class TicketPlanner:
@@ -78,6 +81,7 @@ class TicketPlanner:
         self._stateful = any(Trait.STATEFUL in n.traits for n in sub.network.nodes.values())
         self._qos = _qos(sub)
         self._memory = _Memory()
+        self._taken: Mapping[str, Taken] = {}  # by the last look, until the next one goes on behind it
         self._seen: dict[str, float] = {}  # when each input last gave anything, on the clock of intervals
         self._departed: float | None = None
         self._backlog = InputBacklog(inputs, steering.clock, steering.wall)
@@ -100,6 +104,7 @@ class TicketPlanner:
             final=ticket.final,
             joins=dict(ticket.joins),
             valves=ticket.valves,
+            reached=self._horizon_plan.reached(ticket.horizons, ticket.idle, ticket.lifted),
         )
 
     def learn(self, commit: Commit) -> None:
@@ -124,25 +129,37 @@ class TicketPlanner:
         self._backlog.look(self._memory.positions)
 
     def look(self, length: int, now: float) -> TakenInput:
-        """Take up to `length` tuples of each input."""
+        """Take up to `length` tuples of each input.
+
+        Until `passed` or `written` follows, the next look begins at the same place: nothing is lost with a
+        ticket that could not be written, or with an input that could not be read.
+        """
         positions = self._memory.positions
         for source in self._inputs.values():
             source.max_bytes = self._steering.max_bytes
         taken = {name: self._inputs[name].take(positions.get(name), length) for name in self._inputs}
+        self._taken = taken
         for name, part in taken.items():
-            positions[name] = part.position
-            self._backlog.took(name, part)
             if part.slices:
                 self._seen[name] = now
             else:
                 self._seen.setdefault(name, now)
         if self.final:
             _must_be_used_up(taken)
-        return TakenInput(taken, *self._horizons(taken, now), now)
+        horizons, idle = self._horizons(taken, now)
+        return TakenInput(taken, horizons, idle, now, self._reached(horizons, idle))
+
+    def passed(self) -> None:
+        """Go on behind the last look: it gave no reason for a train, or its ticket is on disk."""
+        for name, part in self._taken.items():
+            self._memory.positions[name] = part.position
+            self._backlog.took(name, part)
+        self._taken = {}
 
     def must_run(self, looked: TakenInput) -> bool:
         """Whether what the inputs gave, or no longer give, is a reason for a train."""
-        changed = looked.horizons != self._memory.horizons
+        memory = self._memory
+        changed = (looked.horizons, looked.reached.before) != (memory.horizons, memory.reached.before)
         passing = bool(self._sub.points) and (changed or self._dozing(looked.idle))
         return looked.fresh or passing or (self._stateful and changed)
 
@@ -168,7 +185,7 @@ class TicketPlanner:
             horizons=looked.horizons,
             newest=dict(self._memory.newest),
             drop_rates=dict(self._steering.drop_rates),
-            joins=self._roles(looked.horizons),
+            joins=self._roles(),
             idle=looked.idle,
             final=final,
             rows=sum(part.rows for part in taken.values()),
@@ -180,6 +197,8 @@ class TicketPlanner:
             shed=shed,
             monitors=dict(self._steering.monitors),
             job_tuples=self._steering.job_tuples,
+            lifted=looked.reached.lifted,
+            late_at=self._late_at(taken),
         )
 
     def _let_through(
@@ -205,30 +224,36 @@ class TicketPlanner:
         return next_valves(wanted, memory.valves, Progress(closed, complete, newest))
 
     def written(self, ticket: Ticket, now: float) -> None:
-        """Remember a ticket that is on disk."""
+        """Remember the ticket of the last look, which is on disk."""
+        self.passed()
         memory = self._memory
         memory.horizons, memory.idle, memory.since = ticket.horizons, ticket.idle, ticket.since
         memory.joins, memory.final, memory.valves = ticket.joins, ticket.final, ticket.valves
+        memory.reached = self._horizon_plan.reached(ticket.horizons, ticket.idle, ticket.lifted)
         self._departed = now
 
-    def _roles(self, horizons: dict[str, int]) -> dict[str, Roles]:
+    def _roles(self) -> dict[str, Roles]:
         """The roles of diffused joins in the coming train.
 
-        They follow from the train before and from what its servers reported.
+        They follow from the train before and from what its servers reported. So do the horizons: those of the
+        train before hold for every tuple of the coming one. Its own may hold only after it, for example
+        behind windows that it closes.
         """
         if not self._spread:
             return {}
-        behind, memory = self._horizon_plan.behind(horizons), self._memory
-        roles = {}
-        for node in self._spread:
-            before, forced = memory.joins.get(node.name), self._steering.schemes.get(node.name)
-            left, right = (behind[up] for up in node.inputs)
-            roles[node.name] = (
-                step(node, before, memory.reports.get(node.name, ()), (left, right), forced)
-                if before is not None
-                else first_roles(node, self._partitions)
-            )
-        return roles
+        return {node.name: self._next_roles(node) for node in self._spread}
+
+    def _next_roles(self, node: Join) -> Roles:
+        memory, first = self._memory, first_roles(node, self._partitions)
+        before = memory.joins.get(node.name)
+        if before is None:
+            return first
+        if not fits(before, node, first.servers):
+            # A join that was replaced had this name. Its state is void, but its epochs have been told.
+            return replace(first, epoch=before.epoch + 1)
+        left, right = memory.reached.before.get(node.name, (UNKNOWN, UNKNOWN))
+        reports, forced = memory.reports.get(node.name, ()), self._steering.schemes.get(node.name)
+        return step(node, before, reports, (left, right), forced)
 
     def _oldest(self, taken: Mapping[str, Taken], arrival: float) -> float | None:
         """Since when the oldest tuple of this train has been waiting.
@@ -255,11 +280,32 @@ class TicketPlanner:
                 silent = part.idle and not part.more
             if silent and not part.slices:
                 idle.append(name)
-        live = [h for n, h in horizons.items() if n not in idle]
-        if live:
-            horizons |= {n: max(horizons[n], min(live)) for n in idle}
-        # A horizon never goes back, even when an idle input wakes up. What then comes behind it is late.
+        # A horizon never goes back. That of an idle input stays: others pass it where it meets them.
         return {n: max(h, self._memory.horizons.get(n, UNKNOWN)) for n, h in horizons.items()}, idle
+
+    def _reached(self, horizons: dict[str, int], idle: list[str]) -> Reached:
+        """How far the boxes are then. Looks are frequent, and most find what the last train has found."""
+        memory = self._memory
+        if (horizons, idle) == (memory.horizons, memory.idle):
+            return memory.reached
+        return self._horizon_plan.reached(horizons, idle, memory.reached.lifted)
+
+    def _late_at(self, taken: Mapping[str, Taken]) -> list[str]:
+        """Boxes that went on without an idle input, which now brings tuples from behind their horizons."""
+        memory = self._memory
+        least = self._horizon_plan.reached({n: self._least(n, part) for n, part in taken.items()}).before
+        return [
+            box
+            for box, acted in memory.reached.before.items()
+            if any(low < horizon for low, horizon in zip(least[box], acted, strict=True))
+        ]
+
+    def _least(self, name: str, part: Taken) -> int:
+        """No tuple of the coming train is older than this."""
+        if not part.slices:
+            return _NO_TUPLE
+        promised = self._memory.horizons.get(name, UNKNOWN)
+        return promised if part.oldest is None else min(promised, part.oldest)
 
     def _source_horizon(self, node: Source, part: Taken) -> int:
         newest = self._memory.newest.get(node.name, UNKNOWN)

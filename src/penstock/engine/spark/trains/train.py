@@ -11,7 +11,8 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,15 @@ class TrainSettings:
     form: Callable[[Ticket, Layout], Form] = form_of
 
 
+@dataclass
+class _Ran:
+    """A train that ran in this process, and the sinks of this process that have not got its rows yet."""
+
+    train: int = -1
+    outcome: Outcome = field(default_factory=Outcome)
+    deliveries: list[Callable[[], None]] = field(default_factory=list)
+
+
 class Trains:
     """Runs the trains of one sub-network; `directory` is its own under the checkpoint."""
 
@@ -115,6 +125,7 @@ class Trains:
         self.started = uuid.uuid4().hex  # identifies this start of the query, see PartitionState
         self.loaded = 0  # trains with tuples since then
         self.state: State = {}
+        self._ran = _Ran()  # the train that runs now, by whatever attempt
         self._behind = range(0)  # trains to run again before the next one, to have its state
         self._find_state(last)
         self.rebuilding = False  # a train is run again for its state only
@@ -267,14 +278,34 @@ class Trains:
             self.log.must_own()
             raise MissingFileError(f"{self.directory}: the ticket of train {train} is missing")
         commit = self.log.commit(train)
-        outcome = Outcome()
         if commit is None:
             self._rebuild()
-            ticket, commit, outcome = self._run_readable(self.here(ticket))
+            ticket, commit = self._run_readable(self.here(ticket))
+        outcome = self._hand_over(train)
         self._publish(ticket, commit)
         if self.done is not None:
             self.done(ticket, commit, outcome)
+        self._ran = _Ran()
         crash_point("train-published")
+
+    def _hand_over(self, train: int) -> Outcome:
+        """Give the rows of a committed train to the sinks of this process; what the train told.
+
+        A sink that raises is called again by the next attempt, and keeps no other sink from its rows. Those
+        of a train that ran in another process are gone with that process.
+        """
+        if self._ran.train != train:
+            return Outcome()
+        failures = []
+        for deliver in list(self._ran.deliveries):
+            try:
+                deliver()
+                self._ran.deliveries.remove(deliver)
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return self._ran.outcome
 
     def publish_again(self, train: int) -> tuple[Ticket, Commit] | None:
         """Publish a committed train once more; None if it is known to be published."""
@@ -287,13 +318,12 @@ class Trains:
         self._publish(ticket, commit)
         return ticket, commit
 
-    def _run_readable(self, ticket: Ticket) -> tuple[Ticket, Commit, Outcome]:
+    def _run_readable(self, ticket: Ticket) -> tuple[Ticket, Commit]:
         """Run a train; input that cannot be read is left out, and the ticket amended before the next try."""
         healed = False
         while True:
-            outcome = Outcome()
             try:
-                return ticket, self._run(ticket, outcome), outcome
+                return ticket, self._run(ticket, Outcome())
             except FencedError:
                 raise
             except Exception as error:
@@ -328,7 +358,9 @@ class Trains:
         # Readers of a point may rely on the horizon that this train itself has acted on.
         quiet = asleep(self.net, ticket.idle)
         points = {
-            n: PointPart(tuple(outcome.points.get(n, ())), running.horizons[n], ticket.final, n in quiet)
+            n: PointPart(
+                tuple(outcome.points.get(n, ())), running.reached.behind[n], ticket.final, n in quiet
+            )
             for n in self.sub.points
         }
         commit = Commit(
@@ -348,12 +380,20 @@ class Trains:
             network=self.versions.recovery.network if self.versions.uses_snapshots else "",
             valves=_flows(ticket, accounts, outcome),
         )
+        self._ran = _Ran(ticket.train, outcome, self._deliveries(outcome))
         self.log.write_commit(commit)
         self.state = outcome.state
         crash_point("train-after-commit")
-        for name, tables in outcome.rows.items():
-            self.outputs.deliver(self.terminals(name), pa.concat_tables(tables))
         return commit
+
+    def _deliveries(self, outcome: Outcome) -> list[Callable[[], None]]:
+        """What gives its rows to each output that the driver serves."""
+        rows = {name: pa.concat_tables(tables) for name, tables in outcome.rows.items()}
+        return [
+            partial(self.outputs.deliver, end, table)
+            for name, table in rows.items()
+            for end in self.terminals(name)
+        ]
 
     def _as_written(
         self, names: WrittenNames, dead: pa.Table, outcome: Outcome
