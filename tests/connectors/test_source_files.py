@@ -197,6 +197,23 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, folder, text):
     assert reader.drain() == ([], [(reason, 1)])
 
 
+def test_a_parquet_file_that_changed_is_not_read_on_after_a_kill(tmp_path, folder):
+    """The list of files knows the change by then, the ticket not yet: nobody has been told."""
+
+    def write(values):
+        table = pa.table({"k": ["a"] * len(values), "v": pa.array(values, pa.int32())})
+        pq.write_table(table, folder / "a.parquet", row_group_size=1)
+
+    write([1, 2, 3])
+    reader = Reader(source(parquet(str(folder), TEXT)), tmp_path / "p")
+    reader.position = reader.input.take(None, 1).position
+    write([7, 8, 9, 10])
+    reason = "the file was changed while it was read; its first 1 rows were read, the rest is lost"
+    for killed in (reader, Reader(reader.src, tmp_path / "p", reader.position)):
+        taken = killed.input.take(reader.position, 100)
+        assert (list(taken.slices), [letter["reason"] for letter in taken.refused]) == ([], [reason])
+
+
 def test_a_file_that_grows_while_it_is_read(tmp_path, folder):
     put(folder / "a.csv", "a,1\na,2\na,3\n")
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")

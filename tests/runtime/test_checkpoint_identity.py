@@ -9,7 +9,8 @@ from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.errors import NetworkError
-from penstock.rewrite.subnetworks import split
+from penstock.rewrite.forms import Form
+from penstock.rewrite.subnetworks import at_point, split
 from penstock.runtime.box_facts import facts, same
 from penstock.runtime.checkpoint_identity import CheckpointError, claim, settled
 
@@ -165,6 +166,30 @@ def test_a_join_that_looked_keys_up_is_not_asked_for_others(tmp_path):
         take(tmp_path / "one", looking("k = 5"))
     take(tmp_path / "all", looking("k = 3", on="v"))
     take(tmp_path / "all", looking("k = 5", on="v"))
+
+
+@pytest.mark.parametrize("others", ["k IN (3, 5)", "k % 2 = 1"])
+def test_a_filter_that_the_optimizer_puts_in_for_a_look_up_is_a_fact(others):
+    """An ad-hoc query starts in that form: the state of its join lacks all other keys of the point."""
+
+    def pairs(condition):
+        net = looking("k = 3")
+        sub = at_point(
+            net,
+            "pa",
+            "q",
+            lambda s: s.filter(condition).join(
+                s.network.stream("pb"), on="k", within="1 minute", name="near"
+            ),
+            to=ps.console(),
+        )
+        running = Form(rewritten=True).of(sub)
+        assert [name for name in running.network.nodes if "keys_of_pb" in name]
+        return facts([running], 2, fuse=True)["near"]
+
+    assert pairs("k = 3") == pairs("k = 3")
+    assert pairs("k = 3")["looked up"] == {"pb, input 1": "k = 3"}
+    assert pairs(others)["looked up"] == {"pb, input 1": others}
 
 
 def test_a_checkpoint_of_another_network(tmp_path):

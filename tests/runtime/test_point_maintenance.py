@@ -12,10 +12,12 @@ import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark.entry.points import PointInput, PointPosition
 from penstock.model.types import Schema
+from penstock.runtime import point_maintenance
 from penstock.runtime.point_maintenance import PointMaintenance
 from penstock.store.errors import LeaseLostError
 from penstock.store.points.leases import live_leases
 from penstock.store.points.point import PointReader, PointWriter
+from penstock.store.points.retention import maintain
 from runtime.streams import SCHEMA, put, rows_of
 from store.points import put as put_entry
 
@@ -115,6 +117,30 @@ def test_a_point_that_cannot_be_kept_up_does_not_stop_the_others(tmp_path, caplo
     PointMaintenance(runtime_of(tmp_path, points=("absent", "kept"))).once()
     assert left(tmp_path) == [6, 7, 8, 9]
     assert "maintenance of connection point 'absent'" in caplog.text
+
+
+def test_leases_are_renewed_before_each_point_and_between_its_steps(tmp_path, monkeypatch):
+    """Compaction of a long history may take longer than the lease of an ad-hoc query lasts."""
+    for name in ("kept", "other"):
+        point(tmp_path, name)
+    reader, done = PointInput(tmp_path, "kept", "reader", seconds=60), []
+    monkeypatch.setattr(reader, "renew", lambda **_: done.append("renewed"))
+
+    def slow(_root, name, _keep, *, between):
+        done.append(name)
+        between()
+
+    monkeypatch.setattr(point_maintenance, "maintain", slow)
+    PointMaintenance(runtime_of(tmp_path, reader, points=("kept", "other"))).once()
+    assert done == ["renewed", "renewed", "kept", "renewed", "renewed", "other", "renewed"]
+
+
+def test_a_pass_says_when_it_is_between_two_steps(tmp_path):
+    point(tmp_path, entries=200)
+    steps = []
+    maintain(tmp_path, "kept", 50_000_000, between=lambda: steps.append(len(left(tmp_path))))
+    assert len(steps) >= 2
+    assert len(left(tmp_path)) <= min(steps)
 
 
 @pytest.mark.parametrize("size", ["1 second", "3 tuples"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from pyspark import cloudpickle
@@ -332,3 +333,32 @@ def test_an_idle_input_does_not_stall_windows(spark, tmp_path, kind):
         until(running, lambda: running.records.catalog.events("idle"))
         assert "right" in running.records.catalog.events("idle")[0].detail["inputs"]
     assert [(r["k"], r["n"]) for r in sink.rows] == [(1, 2 if kind == "join" else 3)]
+
+
+@pytest.mark.parametrize("column", ["nope", "plate"])
+def test_a_value_graph_that_cannot_be_read_changes_no_network(tmp_path, column):
+    """Without Spark: it is refused before anything is told to the run or to the catalog."""
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, spd INT, plate STRING"), timestamp="time")
+    first = ps.QoS(delay=[(0, 1), (5, 1), (30, 0)])
+    cars.view("seen", keep="1 hour", qos=first).filter("spd < 40").output("jams", to=ps.console(), qos=first)
+    running, told = ps.Runtime(net, checkpoint=tmp_path / "checkpoint"), []
+    running.queries = {sub.name: SimpleNamespace(sub=sub) for sub in running.subs}
+    running.records = SimpleNamespace(
+        network=lambda *_: told.append("network"), event=lambda *_, **__: told.append("event")
+    )
+    networks = [net, *(sub.network for sub in running.subs)]
+
+    def known(name):
+        return {id(each.nodes[name].qos) for each in networks if name in each.nodes}
+
+    for name in ("jams", "seen"):
+        with pytest.raises(NetworkError, match=f"box '{name}': QoS value graph: .*'{column}'"):
+            running.set_qos(name, ps.QoS(first.delay, value=[(0, 0), (1, 1)], column=column))
+        assert known(name) == {id(first)}
+    assert not told
+    good = ps.QoS(first.delay, value=[(0, 0), (1, 1)], column="spd")
+    for name in ("jams", "seen"):  # the reader of a view has it as a node without inputs
+        running.set_qos(name, good)
+        assert known(name) == {id(good)}
+    assert told == ["network", "event"] * 2

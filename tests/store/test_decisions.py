@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.store.catalog.catalog import Catalog
-from penstock.store.catalog.decisions import Decisions
+from penstock.store.catalog.decisions import FORM, Decisions
 from penstock.store.catalog.record_types import Decision, Shed, TrainRecord
 
 
@@ -51,3 +51,13 @@ def test_sheds_stand_with_their_train(tmp_path):
     assert Decisions(catalog).sheds("main") == [(3, Shed("cars", 100, 50))]
     catalog.forget_subnetwork("main")
     assert Decisions(catalog).sheds("main") == []
+
+
+def test_a_run_that_is_over_leaves_nothing_in_force_but_forms(tmp_path):
+    decisions = Decisions(Catalog(tmp_path / "catalog.db"))
+    decisions.record(Decision(10.0, "shed", "scores", "scores to 30 %"))
+    decisions.record(Decision(11.0, "would-shed", "means", "would do: means to 50 %"))
+    decisions.record(Decision(12.0, FORM, "main", "main runs in another form"))
+    decisions.record(Decision(13.0, "warning", "network", "", until=14.0))
+    decisions.end_all(20.0)
+    assert [each.until for each in decisions.last()] == [20.0, 20.0, None, 14.0]

@@ -241,7 +241,8 @@ class Taken:
     that may not be taken yet, such as a file still being written; the input is not used up. `horizon` and
     `idle`: what the input itself knows about later tuples. `arrivals`: when its tuples came, if the input
     can tell; otherwise all of them count as having come at `arrived`. `lost`: about so many tuples more would
-    have come if nothing were shed further up.
+    have come if nothing were shed further up. `oldest`: the least time of its tuples, if any may be older
+    than promised: those of a connection point above which an idle input has woken up.
     """
 
     slices: Sequence[TicketPart]
@@ -256,6 +257,7 @@ class Taken:
     idle: bool = False
     arrivals: Sequence[Arrival] = ()
     lost: int = 0
+    oldest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -288,7 +290,10 @@ class Input(ABC, Generic[_Position]):
 
     @abstractmethod
     def take(self, position: _Position | None, limit: int) -> Taken:
-        """Take up to `limit` tuples beyond the position (None: the beginning). Must not wait for input."""
+        """Take up to `limit` tuples beyond the position (None: the beginning). Must not wait for input.
+
+        The position alone decides: it is asked for the same again if the ticket could not be written.
+        """
 
     def waiting(self, position: _Position | None) -> Waiting:
         """Look at what lies beyond the position without taking it. Called a few times a second.
@@ -357,7 +362,7 @@ class TaskSink(Sink, ABC):
 class DriverSink(Sink, ABC):
     """A sink that gets each train's tuples in the driver, in order, once the train is committed.
 
-    After a crash a train may come again.
+    After a crash a train may come again, and after `deliver` has raised it does.
     """
 
     @abstractmethod

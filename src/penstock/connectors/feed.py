@@ -168,7 +168,7 @@ def _lines(data: bytes | memoryview, lines: Sequence[int]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Delivery:
-    """A line of the list that was read but not yet taken; `end` is the byte after it."""
+    """A line of the list that was read; `end` is the byte after it."""
 
     end: int
     at: int
@@ -200,10 +200,13 @@ class FeedInput(Input[FeedPosition]):
     def take(self, position: FeedPosition | None, limit: int) -> Taken:
         at = position or FeedPosition()
         self._look(at.byte)
+        while self._waiting and self._waiting[0].end <= at.byte:
+            self._waiting.pop(0)  # only now: before, the same could have been asked for again
         slices: list[FeedFile] = []
         rows, size, newest = 0, 0, None
-        while self._waiting and (not rows or self._waiting[0].fits(limit - rows, self.max_bytes - size)):
-            delivery = self._waiting.pop(0)
+        for delivery in self._waiting:
+            if rows and not delivery.fits(limit - rows, self.max_bytes - size):
+                break
             if delivery.at <= at.at:
                 # A writer that was stopped has delivered this one again.
                 at = FeedPosition(delivery.end, at.at)
@@ -217,7 +220,7 @@ class FeedInput(Input[FeedPosition]):
             at,
             rows,
             newest if slices else None,
-            more=bool(self._waiting),
+            more=bool(self._waiting) and self._waiting[-1].end > at.byte,
             arrived=arrivals[0][0] if arrivals else None,
             arrivals=arrivals,
         )

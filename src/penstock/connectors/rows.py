@@ -22,6 +22,7 @@ from penstock.connectors.contract import (
 )
 from penstock.connectors.line_blocks import thin_lines
 from penstock.connectors.lines import decode_lines, json_row_reader
+from penstock.connectors.paths import is_resource_shortage
 from penstock.connectors.values import as_json
 from penstock.model.boxes import Source
 from penstock.model.formats.rows import GivenRow, Rows
@@ -84,10 +85,11 @@ class RowsInput(Input[RowsPosition]):
 
     def __init__(self, source: Source, directory: Path) -> None:
         assert isinstance(source.format, Rows)
-        self._rows, self._directory = source.format, directory
+        self._name, self._rows, self._directory = source.name, source.format, directory
         make_directory(directory)
         self._iterator: Iterator[GivenRow] | None = None
         self._spooled = max(numbers_in(directory, _SUFFIX), default=0)
+        self._lines: list[str] = []  # rows of the iterable that are in no file yet
 
     def take(self, position: RowsPosition | None, limit: int) -> Taken:
         start = (position or RowsPosition()).row
@@ -117,22 +119,30 @@ class RowsInput(Input[RowsPosition]):
         After a restart it begins anew, so rows already in the spool are skipped.
         """
         if self._iterator is None:
-            self._iterator = self._rows.begin()
+            rows = self._rows.begin()
             for _ in range(self._spooled):
-                next(self._iterator, None)
-        lines = self._next_lines(self._iterator, limit)
-        if lines:
-            self._spooled += len(lines)
-            text = "\n".join(lines) + "\n"
-            write_bytes(numbered(self._directory, self._spooled, _SUFFIX), text.encode(), sync=False)
+                self._next(rows)
+            self._iterator = rows
+        self._read(self._iterator, limit)
+        if lines := self._lines[:limit]:
+            end, text = self._spooled + len(lines), "\n".join(lines) + "\n"
+            write_bytes(numbered(self._directory, end, _SUFFIX), text.encode(), sync=False)
+            self._spooled, self._lines = end, self._lines[len(lines) :]
         return self._spooled
 
-    def _next_lines(self, rows: Iterator[GivenRow], limit: int) -> list[str]:
-        lines: list[str] = []
+    def _read(self, rows: Iterator[GivenRow], limit: int) -> None:
         until = time.monotonic() + self.patience
-        while len(lines) < limit and time.monotonic() < until:
-            row = next(rows, _END)
+        while len(self._lines) < limit and time.monotonic() < until:
+            row = self._next(rows)
             if row is _END:
                 break
-            lines.append(json.dumps(row, default=as_json))
-        return lines
+            self._lines.append(json.dumps(row, default=as_json))
+
+    def _next(self, rows: Iterator[GivenRow]) -> object:
+        try:
+            return next(rows, _END)
+        except OSError as error:
+            if not is_resource_shortage(error):
+                raise
+            # It must not be waited out: a generator that has raised looks as if it had ended.
+            raise RuntimeError(f"the rows of source '{self._name}' failed: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
 from collections.abc import Callable
@@ -38,6 +39,8 @@ from penstock.runtime.running_queries import Prepare, RunningQueries, RunSetting
 from penstock.store.crash import crash_point
 
 _LEASE = 60.0  # seconds that an attached query's claim on history outlives its process
+_PATIENCE = 60.0  # seconds between two words about a train that is waited for
+_LOG = logging.getLogger("penstock")
 
 
 class Attaching(RunningQueries):
@@ -145,9 +148,9 @@ class Attaching(RunningQueries):
         with self._lock:
             query = self.running(name)
             must_not_be_read(query.sub, [other.sub for other in self.queries.values()])
-            query.stop()
+            end(query)
             query.release()
-            del self.queries[name]
+            self.forget(name)
             self._delete(query.sub)
             forget_subnetwork(self.checkpoint, name)
             attached = self._attached.pop(name, None)
@@ -198,7 +201,7 @@ class Attaching(RunningQueries):
             if self._facts((form.of(written),)) != self._facts((old.sub,)):
                 raise PenstockError(f"'{name}' cannot run in this form with the state that it has")
             started = time.monotonic()
-            old.stop()
+            end(old)
             # Only now: trains before this one belong to the form before.
             self.forms.keep(written, replace(form, newest=_newest(old)))
             crash_point("form-kept")
@@ -215,15 +218,25 @@ class Attaching(RunningQueries):
     def _swap(self, sub: SubNetwork, *, fresh_state: bool) -> float:
         """Stop a sub-network and start the new one in its place; returns the seconds between."""
         started = time.monotonic()
-        old = self.queries.pop(sub.name, None)
+        old = self.queries.get(sub.name)  # it stays until the new one is there: its readers wait for it
         if old is not None:
-            old.stop()
+            end(old)
             if fresh_state:
                 old.forget_state()
         self.begin(sub).wait_ready()
         blip = time.monotonic() - started
         self.running_records().event("replace", sub.name, blip=round(blip, 3))
         return blip
+
+
+def end(query: SubnetworkQuery) -> None:
+    """Stop a query, however long its train takes: before, nobody may take its place or delete its folder.
+
+    Both would run the same train on the same chain, and nothing would tell one from the other.
+    """
+    while not query.drain(_PATIENCE):
+        _LOG.warning("sub-network '%s': waiting for its train %d", query.sub.name, query.last)
+    query.stop()
 
 
 def _newest(query: SubnetworkQuery) -> int | None:

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from penstock.engine.spark.entry.points import pushed_ranges
-from penstock.engine.spark.layout.plan import lay_out
-from penstock.model.boxes import Join, Node, Output, Source, Trait
+from penstock.engine.spark.layout.plan import Layout, Stage, fed_alone, lay_out, mixes_numbers
+from penstock.model.boxes import Filter, Join, Node, Output, Source, Trait
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, reaching
+from penstock.rewrite.texts import all_of
 from penstock.runtime.fingerprint import fingerprint
 
 Fact = str | int | list[str] | dict[str, str]
@@ -30,7 +31,8 @@ def facts(subs: Iterable[SubNetwork], partitions: int, *, fuse: bool) -> BoxFact
     """The facts of all stateful boxes."""
     known: BoxFacts = {}
     for sub in subs:
-        for name, stage in lay_out(sub, fuse=fuse).home.items():
+        layout = lay_out(sub, fuse=fuse)
+        for name, stage in layout.home.items():
             node = sub.network.nodes[name]
             if Trait.STATEFUL in node.traits:
                 # The hash decides where the state lies. A single entry is spread by Spark's hash of its keys,
@@ -42,15 +44,25 @@ def facts(subs: Iterable[SubNetwork], partitions: int, *, fuse: bool) -> BoxFact
                     "entries": entries,
                     "inputs": [f"{t.schema.ddl()} | {t.keys}" for t in sub.network.input_types(name)],
                     **configuration(node),
+                    **_spread_by(sub, layout, stage),
                     **_looked_up(sub, node),
                 }
     return known
 
 
-def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Fact]:
-    """The key ranges of a join that looks keys up in a point.
+def _spread_by(sub: SubNetwork, layout: Layout, stage: Stage) -> dict[str, Fact]:
+    """How tuples find their partition where that was once otherwise: state from then lies elsewhere."""
+    if layout.rooted and mixes_numbers(sub.network, stage):
+        return {"spread by": "numbers as doubles"}
+    if stage.spread and fed_alone(sub):
+        return {"spread by": "its roles"}
+    return {}
 
-    The join has seen only those keys. With other ranges its state would lack partners.
+
+def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Fact]:
+    """What a join looks up in points: key ranges, or what filters say that the optimizer put in between.
+
+    The join has seen only those keys. With others its state would lack partners.
     """
     if not isinstance(node, Join):
         return {}
@@ -58,8 +70,21 @@ def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Fact]:
         (name, getattr(sub.network.nodes[name], "key", None)) for name in node.inputs if name in sub.inputs
     ]
     ranges = {name: pushed_ranges(sub.network, name, key) for name, key in points if key is not None}
-    pushed = {name: str(each) for name, each in ranges.items() if each is not None}
-    return {"looked up": pushed} if pushed else {}
+    found = {name: str(each) for name, each in ranges.items() if each is not None}
+    for side, name in enumerate(node.inputs):
+        point, put_in = _put_in_front(sub, name)
+        found |= {f"{point}, input {side}": all_of(put_in)} if put_in else {}
+    return {"looked up": found} if found else {}
+
+
+def _put_in_front(sub: SubNetwork, name: str) -> tuple[str, list[str]]:
+    """Where an input of a box comes from, and the predicates of filters on the way that nobody wrote."""
+    put_in, node = [], sub.network.nodes[name]
+    while node.is_box and Trait.STATELESS in node.traits and len(node.inputs) == 1:
+        if isinstance(node, Filter) and not {*node.origins} <= sub.as_written.nodes.keys():
+            put_in.append(node.predicate)
+        node = sub.network.nodes[node.inputs[0]]
+    return node.name, put_in
 
 
 def configuration(node: Node) -> dict[str, Fact]:

@@ -28,6 +28,7 @@ _WORDS = {
     "partitions": "the number of partitions",
     "entries": "how its stage is fed",
     "looked up": "which keys it looks up",
+    "spread by": "how its tuples are spread",
 }
 
 

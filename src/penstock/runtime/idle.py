@@ -23,21 +23,29 @@ class Progress:
 
 
 def progress_of(query: SubnetworkQuery) -> Progress:
-    """The current progress of a query."""
-    at_rest = query.finished.is_set() or not query.steering.may_depart
-    return Progress(query.last, query.drained(), query.looks, at_rest)
+    """The progress of a query at one moment: if a train leaves while it is read, it is read again."""
+    while True:
+        train = query.last
+        # One that has failed says that it has finished. It is not at rest: whoever waits must be told.
+        ended = query.finished.is_set() and query.failure is None
+        at_rest = ended or not query.steering.may_depart
+        progress = Progress(train, query.drained(), query.looks, at_rest)
+        if query.last == train:
+            return progress
 
 
 def any_train(before: Mapping[str, Progress], now: Mapping[str, Progress]) -> bool:
-    """Whether a train has started since, so that others may have new input.
+    """Whether a train has started since, so that others may have new input; or a query was replaced.
 
     >>> one, other = Progress(3, True, 10, False), Progress(4, False, 10, False)
     >>> any_train({"a": one}, {"a": one}), any_train({"a": one}, {"a": other})
     (False, True)
     """
     trains = [{name: progress.train for name, progress in each.items()} for each in (before, now)]
-    return trains[0] != trains[1] or not all(
-        progress.drained for progress in (*before.values(), *now.values())
+    return (
+        trains[0] != trains[1]
+        or any(progress.looks < before[name].looks for name, progress in now.items())
+        or not all(progress.drained for progress in (*before.values(), *now.values()))
     )
 
 

@@ -62,15 +62,30 @@ class PointMaintenance:
         A failure is retried in the next round. It stops neither the trains nor the rest of this round. When
         the trains have `ended`, readers hold only what they have not read.
         """
-        unsure: set[str] = set()
-        for query in list(self._runtime.queries.values()):
-            for name, source in query.inputs.items():
-                if isinstance(source, PointInput) and not self._renewed(query, source, ended):
-                    unsure.add(name)
+        unsure = {name for name, query, source in self._readers() if not self._renewed(query, source, ended)}
         for query in list(self._runtime.queries.values()):
             for name in query.sub.points:
+                self._keep_alive(unsure)
                 if name not in unsure:
-                    self._maintain(query, name)
+                    self._maintain(query, name, unsure)
+
+    def _readers(self) -> list[tuple[str, SubnetworkQuery, PointInput]]:
+        return [
+            (name, query, source)
+            for query in list(self._runtime.queries.values())
+            for name, source in query.inputs.items()
+            if isinstance(source, PointInput)
+        ]
+
+    def _keep_alive(self, unsure: set[str]) -> None:
+        """Renew leases again: a round may last longer. What cannot be renewed was told before."""
+        for name, _, source in self._readers():
+            try:
+                source.renew()
+            except LeaseLostError:
+                continue
+            except Exception:
+                unsure.add(name)
 
     def _renewed(self, query: SubnetworkQuery, source: PointInput, ended: bool) -> bool:
         """Renew the reader's lease. False: it may succeed later, so keep what the reader needs."""
@@ -84,10 +99,10 @@ class PointMaintenance:
             return False
         return True
 
-    def _maintain(self, query: SubnetworkQuery, name: str) -> None:
+    def _maintain(self, query: SubnetworkQuery, name: str, unsure: set[str]) -> None:
         keep = query.sub.network.points[name].keep
         try:
-            maintain(self._runtime.checkpoint, name, keep)
+            maintain(self._runtime.checkpoint, name, keep, between=lambda: self._keep_alive(unsure))
         except Exception as error:
             _tell(f"maintenance of connection point '{name}'", error)
 

@@ -84,6 +84,11 @@ class RunningQueries:
         assert self._spark is not None
         return self._spark
 
+    @property
+    def measures_cpu(self) -> bool:
+        """Whether it is known what CPU trains use: not on a cluster, and on Linux only."""
+        return self._cpu is not None
+
     def running_records(self) -> TrainRecords:
         """The records of the run; without a run, nothing can be attached or inspected."""
         if self.records is None:
@@ -96,6 +101,12 @@ class RunningQueries:
             hint = did_you_mean(name, self.queries)
             raise PenstockError(f"nothing named '{name}' is running", hint=hint)
         return self.queries[name]
+
+    def forget(self, name: str) -> None:
+        """Know nothing more of a query: who takes its name is neither held nor shed nor watched as it was."""
+        self.queries.pop(name, None)
+        self._steering.pop(name, None)
+        self.first_valves.pop(name, None)
 
     def on_train(self, listener: TrainListener) -> None:
         """Call a function after each committed train, in the thread that ran it. It must be quick."""
@@ -179,13 +190,14 @@ class RunningQueries:
             listener(done)
         if self.too_many_dead_letters():
             # No further train starts; check, wait and status say why.
-            for steering in self._steering.values():
+            for steering in list(self._steering.values()):
                 steering.held = True
 
     def _upstream_done(self, sub: SubNetwork) -> bool:
-        """Whether all writers of the points it reads have finished.
+        """Whether all writers of the points it reads have finished, and none of them has failed.
 
-        Only then has a `once` run seen everything.
+        Only then has a `once` run seen everything: what a failed writer still has comes with the next run.
         """
-        writers = [query for query in self.queries.values() if set(query.sub.points) & set(sub.inputs)]
-        return all(query.finished.is_set() for query in writers)
+        queries = list(self.queries.values())  # other threads attach and detach
+        writers = [query for query in queries if set(query.sub.points) & set(sub.inputs)]
+        return all(query.finished.is_set() and query.failure is None for query in writers)

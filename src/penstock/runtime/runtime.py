@@ -6,7 +6,6 @@ of them run, `steering` changes how they run.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,11 +18,13 @@ from py4j.protocol import Py4JError
 from penstock.connectors.loading import check_sources
 from penstock.engine.contract.policy import AsSoonAsPossible, TrainPolicy
 from penstock.engine.contract.recovery import parse_recovery, state_texts
-from penstock.engine.spark.session import for_trains, local_session, one_runs, runs_here
+from penstock.engine.spark.session import cores_of, for_trains, local_session, one_runs, runs_here
 from penstock.engine.spark.trains.failures import ATTEMPTS
 from penstock.model.boxes import Source
-from penstock.model.errors import PenstockError
+from penstock.model.control_settings import ControlSettings
+from penstock.model.errors import PenstockError, shown
 from penstock.model.writing.network import Network
+from penstock.process.cores import usable_cores
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.attaching import Attaching
 from penstock.runtime.checkpoint_identity import claim, settled
@@ -35,6 +36,7 @@ from penstock.runtime.records.spark_cpu import train_cpu
 from penstock.runtime.records.train_records import Status, TrainRecords
 from penstock.runtime.running_queries import RunSettings
 from penstock.runtime.steering import Controller, Steered
+from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.join_choices import join_choices_text
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import Durability, known_durability, make_directory
@@ -89,7 +91,7 @@ class Runtime(Attaching, Steered):
         recovery: str | float | None = None,
         control: Controller | None = None,
     ) -> None:
-        width = partitions or max(2, os.cpu_count() or 2)
+        width = partitions or max(2, usable_cores())
         settings = RunSettings(
             policy=policy or AsSoonAsPossible(),
             partitions=width,
@@ -101,6 +103,7 @@ class Runtime(Attaching, Steered):
             attempts=attempts,
             recovery=parse_recovery(recovery),
         )
+        _check_control(control)
         if close and not once:
             raise PenstockError(
                 "`close` needs `once`: a run that goes on has no end to close windows at",
@@ -113,6 +116,7 @@ class Runtime(Attaching, Steered):
         self._maintenance: PointMaintenance | None = None
         self._measuring: Measuring | None = None
         self.control = control
+        self._under_control = False  # it has begun with this run, so it ends with it
 
     # -- start and stop
 
@@ -140,8 +144,12 @@ class Runtime(Attaching, Steered):
         self._take_session()
         self.records = TrainRecords(self.checkpoint, self.network, self.subs, self.session)
         self.restore_drop_rates()
+        if not getattr(self.control, "rates_outputs", False):
+            # Valves open and trains leave as they come, whatever an earlier run has decided.
+            Decisions(self.records.catalog).end_all(time.time())
         if self.control is not None:
             self.control.begin(self)
+            self._under_control = True
         for sub in self.subs:
             self.begin(sub)
         self._maintenance = PointMaintenance(self).start()
@@ -156,7 +164,7 @@ class Runtime(Attaching, Steered):
     def stop(self) -> None:
         """Finish the current trains, leave windows open, and end what this runtime started."""
         try:
-            if self.control is not None:
+            if self.control is not None and self._under_control:
                 self.control.end()
             for query in list(self.queries.values()):
                 query.stop()
@@ -192,7 +200,7 @@ class Runtime(Attaching, Steered):
         """
         with self._lock:
             self.once = self.close = True
-            for query in self.queries.values():
+            for query in list(self.queries.values()):
                 query.close = True  # before `once`: the conductor must not end with windows open
                 query.once = True
 
@@ -209,7 +217,7 @@ class Runtime(Attaching, Steered):
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until a `once` run has finished; False on timeout. Raises what went wrong."""
         until = None if timeout is None else time.monotonic() + timeout
-        while not all(query.finished.is_set() and query.drained() for query in self.queries.values()):
+        while not all(query.finished.is_set() and query.drained() for query in list(self.queries.values())):
             self.check()
             if until is not None and time.monotonic() > until:
                 return False
@@ -228,6 +236,7 @@ class Runtime(Attaching, Steered):
             self.check()
             now = self._progress()
             if is_idle(before, now):
+                self.check()  # one that is held or done may have failed since
                 return True
             if any_train(before, now):
                 before = now
@@ -272,8 +281,27 @@ class Runtime(Attaching, Steered):
                 f"network '{self.network.name}' runs without control, so there is no QoS to report",
                 hint="Runtime(..., control=penstock.Control()), or `penstock run --qos`",
             )
+        self.running_records()  # before the start there is nothing to tell
         return self.control.qos()
+
+    def cores(self) -> int:
+        """How many cores of this machine trains can use."""
+        return cores_of(self.session)
 
     def status(self) -> Status:
         """What each sub-network is doing: trains, rates, latencies, dead letters."""
-        return self.running_records().status(self.queries)
+        return self.running_records().status(list(self.queries))
+
+
+def _check_control(control: object) -> None:
+    """Refuse what cannot steer a run, such as settings, before Spark starts."""
+    if control is None or (callable(getattr(control, "begin", None)) and not isinstance(control, type)):
+        return
+    raise PenstockError(
+        "this cannot control a run",
+        found=shown(control),
+        expected="a penstock.Control, or an object with its methods",
+        hint="control=penstock.Control.of(net.control)"
+        if isinstance(control, ControlSettings)
+        else "control=penstock.Control()",
+    )

@@ -26,7 +26,10 @@ class Controller(Protocol):
     """
 
     def begin(self, runtime: Any) -> None:
-        """Called when the run starts, before its first query. May refuse the run by an error."""
+        """Called when the run starts, before its first query. May refuse the run by an error.
+
+        Then it has begun nothing, and it may be busy with another run: `end` is not called.
+        """
 
     def end(self) -> None:
         """Called when the run stops, before its queries do. May be called more than once."""
@@ -41,12 +44,12 @@ class Steered(RunningQueries):
     def use_policy(self, policy: TrainPolicy) -> None:
         """Let this policy decide about the trains of all sub-networks, also of those that start later."""
         self.settings = replace(self.settings, policy=policy)
-        for steering in self._steering.values():
+        for steering in list(self._steering.values()):
             steering.policy = policy
 
     def set_drop_rate(self, box: str, rate: float) -> None:
         """Change the share of tuples that a Drop box drops."""
-        nodes = [node for query in self.queries.values() for node in query.sub.network.nodes.values()]
+        nodes = [node for query in list(self.queries.values()) for node in query.sub.network.nodes.values()]
         drops = [node.name for node in nodes if isinstance(node, Drop)]
         if box not in drops:
             raise PenstockError(f"no drop box '{box}'", hint=did_you_mean(box, drops))
@@ -84,7 +87,7 @@ class Steered(RunningQueries):
     def set_master(self, join: str, scheme: str | None) -> None:
         """Set the master of a diffused join: 'left', 'right' or 'hash'.
 
-        None lets measurements decide.
+        None lets the join choose again: by hash if it is written so, else by what it measures.
         """
         joins = {
             node.name: node for node in self.network.nodes.values() if isinstance(node, Join) and node.spread
@@ -92,7 +95,7 @@ class Steered(RunningQueries):
         if join not in joins:
             raise PenstockError(f"no diffused join '{join}'", hint=did_you_mean(join, joins))
         _check_scheme(joins[join], scheme)
-        for steering in self._steering.values():
+        for steering in list(self._steering.values()):
             if scheme is None:
                 steering.schemes.pop(join, None)
             else:
@@ -106,7 +109,8 @@ class Steered(RunningQueries):
         if output not in rated:
             raise PenstockError(f"no output or view '{output}'", hint=did_you_mean(output, rated))
         with self._lock:
-            networks = (self.network, *(query.sub.network for query in self.queries.values()))
+            # The network first: an output has the same columns in all of them, so a refusal changes none.
+            networks = (self.network, *(query.sub.network for query in list(self.queries.values())))
             for network in {id(each): each for each in networks}.values():
                 if output in network.nodes:
                     network.set_qos(output, qos)
@@ -123,12 +127,12 @@ class Steered(RunningQueries):
         subnetwork: str | None = None,
     ) -> None:
         """Change the most tuples or bytes of a train, the seconds between trains, or the whole policy."""
-        for name in [subnetwork] if subnetwork is not None else list(self._steering):
-            steering = self._steering[self.running(name).sub.name]
-            changes = {"length": length, "interval": interval, "max_bytes": max_bytes}
-            steering.policy = policy or _changed_policy(steering.policy, changes)
+        changes = {"length": length, "interval": interval, "max_bytes": max_bytes}
+        queries = list(self.queries.values()) if subnetwork is None else [self.running(subnetwork)]
+        for query in queries:
+            query.steering.policy = policy or _changed_policy(query.steering.policy, changes)
             if self.records is not None:
-                self.records.event("train_length", name, **changes)
+                self.records.event("train_length", query.sub.name, **changes)
 
     def hold(self, subnetwork: str) -> None:
         """Let no further train of a sub-network leave; its input waits. The others go on (A38, A42)."""

@@ -188,8 +188,10 @@ def create(path: Path, data: bytes, *, sync: bool = True) -> bool:
         try:
             layer.link(aside, path)
         except FileExistsError:
-            # A network file system may repeat a call that has succeeded.
-            return path.read_bytes() == data
+            # A network file system may repeat a call that has succeeded, and who could not flush the
+            # name tries again.
+            if path.read_bytes() != data:
+                return False
     finally:
         aside.unlink(missing_ok=True)
     if sync:

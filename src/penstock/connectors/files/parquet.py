@@ -305,23 +305,24 @@ class ParquetFiles(Input[ParquetPosition]):
             if is_resource_shortage(error):
                 raise
             raise RefusedFileError(f"the file cannot be read: {error.strerror}") from None
+        content = _content(path)
         if signature != self._log.signatures[at.file]:
-            self._changed(at, signature, begun)
+            self._changed(at, signature)
+        if at.group and content != self._log.content.get(at.file, content):
+            # Also if the change is noted already: a process may have died before its letter was in a ticket.
+            raise RefusedFileError(f"the file was changed while it was read{begun}")
         footer = read_footer(path, self._source.schema)
         self._opened_rows = at.file, footer.num_rows
-        self._log.was_read(at.file, _content(path))
+        self._log.was_read(at.file, content)
         return footer
 
-    def _changed(self, at: ParquetPosition, signature: Signature, begun: str) -> None:
+    def _changed(self, at: ParquetPosition, signature: Signature) -> None:
         name = self._log.known[at.file].name
         if not at.group:
             if self._log.current.get(name) == at.file:
                 self._files.read_anew(name)
             raise _ReadLater
-        same = self._log.content.get(at.file) == _content(self._log.path(at.file))
         self._log.has_changed(at.file, signature)
-        if not same:
-            raise RefusedFileError(f"the file was changed while it was read{begun}")
 
     def _signature(self, number: int) -> tuple[int, int]:
         signature = self._log.signatures[number]

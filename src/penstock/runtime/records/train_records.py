@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.cost import BoxCost
 from penstock.engine.contract.train_done import TrainDone
-from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.errors import PenstockError
 from penstock.model.text.yaml_form import to_yaml
 from penstock.model.writing.network import Network
@@ -301,8 +300,8 @@ class TrainRecords:
         self._loads = tuple(loads)
         self.catalog.record_second(second, self._loads, self._delays.end_second(second, ages))
 
-    def status(self, queries: dict[str, SubnetworkQuery]) -> Status:
-        """The current status."""
+    def status(self, queries: Iterable[str]) -> Status:
+        """The current status, with that of these sub-networks."""
         with self._lock:
             subs = tuple(self._status(name) for name in queries)
             now, wall = time.monotonic(), time.time()

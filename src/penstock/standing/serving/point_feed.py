@@ -23,6 +23,7 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.points import PointEntries, PointInput, PointPosition
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.trains.train import Trains
+from penstock.model.errors import PenstockError, one_line
 from penstock.model.types import Schema, arrow_schema
 from penstock.standing.answers.query_engine import Archived, QueryEngine
 from penstock.standing.deadline import check_time
@@ -74,8 +75,19 @@ class ProbeTrains(Trains):
         commit = Commit(ticket.train, counts=outcome.counts, finished=time.time())
         self.log.write_commit(commit)
         if blocks and position is not None:
-            self.engine.insert_blocks(self.stream, blocks, horizon=position.horizon)
+            self._show(blocks, position.horizon)
         return commit
+
+    def _show(self, blocks: list[Block], horizon: int | None) -> None:
+        try:
+            self.engine.insert_blocks(self.stream, blocks, horizon=horizon)
+        except Exception as error:
+            # The train is committed. Another attempt would leave its tuples out, or count some of them twice.
+            raise PenstockError(
+                f"standing queries: tuples of stream '{self.stream}' could not be shown",
+                found=f"{type(error).__name__}: {one_line(error)}",
+                hint="a new start of the service computes all answers from the retained tuples",
+            ) from error
 
     def _probed(self, slices: list[PointEntries], entry: int) -> list[Block]:
         """Run one job over the files of the train's entries, a share for each task."""

@@ -122,7 +122,8 @@ class StreamFeeds:
         """End the queries that follow streams; the next service may use their names."""
         with self._gate:
             for name in [*self._feeds.values(), *self._inputs]:
-                query = self.runtime.queries.pop(name, None)
+                query = self.runtime.queries.get(name)
+                self.runtime.forget(name)
                 if query is not None:
                     query.stop()
                     query.release()

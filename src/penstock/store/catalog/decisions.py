@@ -12,6 +12,8 @@ from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import Decision, Shed
 
 _COLUMNS = "time, kind, subject, sentence, outputs, numbers, expected, realised, until"
+FORM = "optimize"
+"""The kind of decisions about the form of a sub-network. A form outlives the run, so these hold on."""
 
 
 class Decisions:
@@ -47,6 +49,11 @@ class Decisions:
         with self._catalog._writing() as db:
             sql = "UPDATE decisions SET until = ? WHERE kind = ? AND subject = ? AND until IS NULL"
             db.execute(sql, (at, kind, subject))
+
+    def end_all(self, at: float) -> None:
+        """Note that a run is over: nothing that was decided in it holds any more, except for forms."""
+        with self._catalog._writing() as db:
+            db.execute("UPDATE decisions SET until = ? WHERE kind != ? AND until IS NULL", (at, FORM))
 
     def last(self, count: int = 1000, *, after: int = 0) -> list[Decision]:
         """The last decisions with a number above `after`, oldest first."""

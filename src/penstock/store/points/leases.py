@@ -184,6 +184,7 @@ def _written(
 ) -> Lease:
     reader.reload()
     start = reader.removed if position is None else position
+    reader.must_reach(start, name)
     if position is not None and -1 < position < reader.thinned:
         raise HistoryLostError(
             f"reader '{name}' of connection point '{reader.name}' comes too late",

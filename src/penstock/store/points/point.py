@@ -387,6 +387,16 @@ class PointReader:
         for entry in self._log.values():
             yield from entry.files
 
+    def must_reach(self, position: int, reader: str) -> None:
+        """Refuse a position beyond the end: what comes next would have other numbers than it waits for."""
+        if position > self._newest():
+            raise HistoryLostError(
+                f"reader '{reader}' of connection point '{self.name}' has read more than there is",
+                found=f"the newest entry is {self._newest()}",
+                expected=f"at least entry {position}, where the reader is: somebody has begun the point anew",
+                hint="start again from everything retained: attach it without `resume`",
+            )
+
     def _check_retained(self, after: int) -> None:
         # Position -1 asks for whatever exists. After any other position nothing may be missing.
         if -1 < after < self._base.removed:

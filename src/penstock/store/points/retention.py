@@ -9,6 +9,7 @@ needs stays (A64).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -148,9 +149,16 @@ def _leading(entries: list[PointEntry], limit: _Limit) -> list[PointEntry]:
 
 
 def maintain(
-    root: Path | str, name: str, keep: int, *, clock: Clock = time.monotonic
+    root: Path | str,
+    name: str,
+    keep: int,
+    *,
+    clock: Clock = time.monotonic,
+    between: Callable[[], None] = lambda: None,
 ) -> tuple[Compaction | None, Retention | None]:
     """One pass of retention and compaction, as the background task runs it.
+
+    `between` is called between its steps, which may take long: leases have to be renewed meanwhile.
 
     Old entries go first: once merged with newer ones, they would have to stay. After compaction has separated
     old from new, retention may delete more.
@@ -160,7 +168,9 @@ def maintain(
     sizes = Sizes(span=max(1, keep // 4))
     passes = [compact(root, name, sizes, clock=clock)]
     while passes[-1] is not None and len(passes) < _PASSES:
+        between()
         passes.append(compact(root, name, sizes, clock=clock))
+    between()
     after = retain(root, name, keep, clock=clock) if passes[0] is not None else None
     return passes[0], _both(before, after)
 
