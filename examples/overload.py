@@ -11,6 +11,7 @@ overload.svg in FOLDER shows it.
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import threading
 import time
@@ -26,6 +27,8 @@ import pyarrow as pa
 import penstock as ps
 from penstock.control.report import QosReport
 
+MADE = ("in", "alarms", "means", "scores", "checkpoint", "overload.svg")
+"""What a run leaves in its folder."""
 FIRST_RATE = 4_000
 """Tuples a second while Spark warms up."""
 EVERY = 0.25
@@ -123,11 +126,12 @@ def warm_up(running: ps.Runtime, driver: Driver, seconds: float) -> float:
     Returns how many tuples a second fit. Longer trains are needed to find that out: what a short one costs
     does not depend on its tuples.
     """
-    began, rates = time.monotonic(), list[float]()
+    began, rates, known = time.monotonic(), list[float](), False
     while (passed := time.monotonic() - began) < 180:
         moment = watch(running, 2.0, print, began)[-1]
         late = (moment.report.sources[0].age or 0.0) > 1
         fits = what_fits(moment.report, HEADROOM)
+        known = known or fits is not None
         if fits is None or late or passed < seconds / 2:
             continue
         if driver.rate < 0.4 * fits:
@@ -136,6 +140,8 @@ def warm_up(running: ps.Runtime, driver: Driver, seconds: float) -> float:
             rates.append(fits)
         if passed > seconds and len(rates) > 4:
             return float(np.median(rates[-5:]))
+    if not known:
+        raise SystemExit("after three minutes nobody knows what a tuple costs, so nobody knows what fits")
     raise SystemExit("after three minutes it is still late, at half of what should fit: too much else runs")
 
 
@@ -186,6 +192,21 @@ def picture(moments: Sequence[Moment], path: Path) -> None:
     figure.savefig(path)
 
 
+def make_room(folder: Path) -> None:
+    """Remove what an earlier run has left in a folder, and nothing else; begin a checkpoint there."""
+    if folder.exists() and not folder.is_dir():
+        raise SystemExit(f"{folder} is no folder")
+    left = [folder / name for name in MADE if (folder / name).exists()]
+    if left and not (folder / "checkpoint").exists():
+        raise SystemExit(f"{left[0]} is not of this example: give another folder")
+    for path in left:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    (folder / "checkpoint").mkdir(parents=True, mode=0o700)
+
+
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -193,13 +214,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of the picture")
     parser.add_argument("--warm-up", type=float, default=30.0, help="seconds before it")
     given = parser.parse_args()
-    shutil.rmtree(given.folder, ignore_errors=True)
-    (given.folder / "in").mkdir(parents=True)
+    if not (1 <= given.seconds < math.inf and 0 <= given.warm_up < math.inf):
+        parser.error("--seconds must be 1 or more, --warm-up 0 or more")
+    make_room(given.folder)
+    (given.folder / "in").mkdir()
     control = ps.Control(headroom=HEADROOM)
     driver = Driver(given.folder / "in")
     with ps.Runtime(
         network(given.folder), checkpoint=given.folder / "checkpoint", control=control
     ) as running:
+        if not running.measures_cpu:
+            raise SystemExit(
+                "the CPU of trains cannot be measured here, so nobody knows what fits: try Linux"
+            )
         driver.start()
         print("warming up, and finding out what fits", flush=True)
         fits = warm_up(running, driver, given.warm_up)

@@ -18,6 +18,8 @@ import penstock as ps
 
 START = 1_767_225_600  # 2026-01-01 00:00:00 UTC
 MINUTES = 30
+MADE = ("readings", "doors", "out", "checkpoint", "network.svg")
+"""What a run leaves in its folder."""
 
 
 def network(folder: Path) -> ps.Network:
@@ -74,6 +76,21 @@ def write_minute(folder: Path, minute: int, dice: random.Random) -> int:
 def say(text: str) -> None:
     """Print a heading, in bold where a terminal can show that."""
     print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}", flush=True)
+
+
+def make_room(folder: Path) -> None:
+    """Remove what an earlier run has left in a folder, and nothing else; begin a checkpoint there."""
+    if folder.exists() and not folder.is_dir():
+        raise SystemExit(f"{folder} is no folder")
+    left = [folder / name for name in MADE if (folder / name).exists()]
+    if left and not (folder / "checkpoint").exists():
+        raise SystemExit(f"{left[0]} is not of this example: give another folder")
+    for path in left:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    (folder / "checkpoint").mkdir(parents=True, mode=0o700)
 
 
 def main(folder: Path) -> None:
@@ -144,6 +161,5 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "penstock-demo"
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+    make_room(target)
     main(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import subprocess
@@ -118,6 +119,41 @@ def test_overload(tmp_path):
     said = run("overload.py", tmp_path / "out", "--seconds", 30, cwd=tmp_path)
     assert " tuples a second fit; " in said
     assert (tmp_path / "out" / "overload.svg").read_text().startswith("<?xml")
+
+
+def imported(name):
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["overload", "sensors"])
+def test_an_example_removes_only_what_it_has_made(name, tmp_path):
+    module, folder = imported(name), tmp_path / "data"
+    (folder / "mine").mkdir(parents=True)
+    (folder / "mine.txt").write_text("mine")
+    module.make_room(folder)
+    (folder / module.MADE[0]).mkdir()
+    (folder / module.MADE[0] / "old.csv").write_text("old")
+    module.make_room(folder)
+    assert {path.name for path in folder.iterdir()} == {"mine", "mine.txt", "checkpoint"}
+    (folder / "checkpoint").rmdir()
+    (folder / module.MADE[0]).mkdir()
+    with pytest.raises(SystemExit, match="is not of this example"):
+        module.make_room(folder)
+    with pytest.raises(SystemExit, match=r"mine\.txt is no folder"):
+        module.make_room(folder / "mine.txt")
+
+
+@pytest.mark.parametrize("words", [("--seconds", "0"), ("--seconds", "nan"), ("--warm-up", "-1")])
+def test_an_overload_without_any_seconds_is_refused(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["overload.py", str(tmp_path / "out"), *words])
+    with pytest.raises(SystemExit) as left:
+        imported("overload").main()
+    assert left.value.code == 2
+    assert "--seconds must be 1 or more" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

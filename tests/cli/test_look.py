@@ -77,6 +77,58 @@ def test_explain_tells_how_state_is_kept_by_the_durability(tmp_path):
     assert call(*given, "--durability", "storm").exit_code == 2
 
 
+def test_explain_tells_how_state_is_kept_on_a_cluster(tmp_path, monkeypatch):
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        SHEDDING.replace("    timestamp", "    stays: true\n    timestamp").replace("shed: keys", "")
+    )
+    given = ("explain", path, "--recovery", "10 seconds", "--durability", "power")
+    assert "snapshots in the background" in call(*given, "--master", "local[2]").output
+    torn = "a delta with every train; after a power cut, files that a cluster's workers wrote may be torn"
+    assert torn in call(*given, "--master", "spark://elsewhere:7077").output
+    assert "snapshots in the background" in call(*given[:4], "--master", "spark://elsewhere:7077").output
+    monkeypatch.setenv("MASTER", "spark://elsewhere:7077")  # as `penstock run` does without --master
+    assert torn in call(*given).output
+
+
+SHEDDING = """network: n
+boxes:
+  cars:
+    source: {csv: in, schema: "time TIMESTAMP, spd INT"}
+    timestamp: time
+  tens:
+    tumble: 10 seconds
+    from: cars
+    aggregates: {n: count(*)}
+    shed: keys
+  means:
+    output: {csv: out/means}
+    from: tens
+    qos: {delay: [[0, 1], [5, 1], [30, 0]], loss: [[0, 0], [100, 1]]}
+"""
+
+
+def test_explain_tells_what_may_be_shed_and_why_not(tmp_path):
+    path = tmp_path / "net.yaml"
+    alarms = "  alarms:\n    output: {csv: out/alarms}\n    from: cars\n"
+    path.write_text(SHEDDING.replace("    shed: keys\n", "") + alarms)
+    shown = call("explain", path).output.partition("under overload (--qos)\n")[2]
+    assert shown.splitlines() == [
+        "  cars: nothing is shed: output 'alarms' has no loss graph",
+        "  cars->tens: windows may be shed",
+    ]
+
+
+@pytest.mark.parametrize("command", [("check",), ("run", "--qos")])
+def test_a_grain_that_no_place_can_have_is_refused(tmp_path, command):
+    path = tmp_path / "net.yaml"
+    path.write_text(SHEDDING)
+    words, options = command[:1], command[1:]
+    result = call(*words, path, *options)
+    assert result.exit_code == 2
+    assert result.output.startswith(f"{path}:6: box 'tens': shed: keys, but nothing in front of this tumble")
+
+
 @pytest.mark.parametrize(
     ("name", "begins"), [("net.svg", "<svg"), ("net.mmd", "flowchart"), ("net.html", "<")]
 )
@@ -188,3 +240,33 @@ def test_query_of_nothing(tmp_path, sql, message):
 
 def test_version():
     assert call("--version").output.startswith("penstock ")
+
+
+def test_a_grain_that_cannot_be_had_is_no_sound_network(tmp_path):
+    path = tmp_path / "net.yaml"
+    path.write_text(
+        f"""network: n
+boxes:
+  cars:
+    source: {{csv: {tmp_path}/in, schema: "time TIMESTAMP, spd INT"}}
+    timestamp: time
+  tens:
+    tumble: 10 seconds
+    aggregates: {{speed: avg(spd)}}
+    from: cars
+    shed: keys
+  means:
+    output: {{csv: {tmp_path}/out}}
+    from: tens
+    qos: {{delay: [[0, 1], [5, 1], [30, 0]], loss: [[0, 0], [50, 0.9], [100, 1]]}}
+"""
+    )
+    refused = call("check", path)
+    assert refused.exit_code == 2
+    assert (
+        "net.yaml:6: box 'tens': shed: keys, but nothing in front of this tumble can be shed so"
+        in refused.output
+    )
+    assert "at 'cars': " in refused.output
+    path.write_text(path.read_text().replace("shed: keys", "shed: windows"))
+    assert call("check", path).exit_code == 0

@@ -107,6 +107,7 @@ def test_figures_of_a_run(net, tmp_path):
     [
         (("--rate", "order=1"), "did you mean 'orders'?"),
         (("--rate", "orders=fast"), "SOURCE=TUPLES_PER_SECOND"),
+        (("--rate", "orders=1", "--rate", "orders=2"), "source 'orders' has two rates"),
         (("--format", "xml"), "text or json"),
         (("--checkpoint", "nowhere"), "is no checkpoint"),
     ],

@@ -97,6 +97,14 @@ def test_what_was_shed_does_not_make_a_network_look_cheaper(files):
         (("--rate", "cars=5", "--checkpoint", "nowhere"), "nowhere is no checkpoint"),
         (("--rate", "cars=5", "--checkpoint", "CP", "--headroom", "1.5"), "headroom of 1.5 is out of range"),
         (("--rate", "cars=5", "--checkpoint", "CP", "--format", "xml"), "no format 'xml'"),
+        (("--rate", "cars=1", "--rate", "cars=9e5", "--checkpoint", "CP"), "source 'cars' has two rates"),
+        (("--rate", "cars=5", "--seconds", "nan"), "a calibration of nan s"),
+        (("--rate", "cars=5", "--seconds", "inf"), "a calibration of inf s"),
+        (("--rate", "cars=5", "--calibrate", "--seconds", "-5"), "a calibration of -5 s"),
+        (
+            ("--rate", "cars=5", "--checkpoint", "CP", "--seconds", "5"),
+            "--seconds has no effect with --checkpoint",
+        ),
     ],
 )
 def test_refusals(files, words, text):

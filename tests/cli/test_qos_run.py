@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import penstock_app
+from penstock.cli.qos.report_file import has_ended
+from penstock.control import options
 from penstock.control.control import REPORT, ROAD_MAP
 from penstock.control.options import control_for
 from penstock.control.report import (
@@ -23,6 +26,7 @@ from penstock.model.errors import PenstockError
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
+from penstock.store.ownership import owned
 
 QOS_REPORT = QosReport(
     (OutputReport("scores", 2.0, 0.45, 0.8, 0.4, 1.9, 0.3, True, None), OutputReport("alarms")),
@@ -85,6 +89,24 @@ def test_show(checkpoint):
     assert json.loads(penstock("qos", "show", checkpoint, "--format", "json").output) == QOS_REPORT.plain()
 
 
+@pytest.mark.timeout(30)
+def test_following_a_run_that_has_ended_comes_to_an_end(checkpoint):
+    shown = penstock("qos", "show", checkpoint, "--follow")
+    assert shown.exit_code == 0
+    assert shown.stdout.count("load 3.10 of 2.00") == 1
+    plain = penstock("qos", "show", checkpoint, "--follow", "--format", "json")
+    assert json.loads(plain.stdout) == QOS_REPORT.plain()
+    assert plain.stderr == "the run has ended\n"
+
+
+def test_a_run_that_is_late_with_its_report_has_not_ended(checkpoint):
+    """Its owner has not said so, and it may be busy."""
+    with owned(checkpoint):
+        now = time.time()
+        assert [has_ended(checkpoint, now - ago) for ago in (0, 10, 60)] == [False, False, True]
+    assert has_ended(checkpoint, now)
+
+
 def test_why(checkpoint):
     assert penstock("qos", "why", checkpoint).output == WHY
     assert "trains" not in penstock("qos", "why", checkpoint, "scores").output
@@ -106,11 +128,40 @@ def test_why(checkpoint):
     }
 
 
+def test_why_knows_what_show_lists(checkpoint):
+    """An attached query is part of no network, and nothing may have been decided about it yet."""
+    assert penstock("qos", "why", checkpoint, "alarms").output == "no decision\n"
+
+
 def test_map(checkpoint):
-    assert penstock("qos", "map", checkpoint).output == (
+    first, _, rest = penstock("qos", "map", checkpoint).output.partition("\n")
+    assert first.startswith("as of ")
+    assert first.endswith(" s ago; the run has ended")
+    assert rest == (
         "load 100 % (3.00 CPU-s a second): nothing is dropped\n"
         "load  40 % (1.20 CPU-s a second): scores 20 %; costs 0.3 utility\n"
     )
+    plain = json.loads(penstock("qos", "map", checkpoint, "--format", "json").output)
+    assert (plain["time"], len(plain["rows"])) == (100.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ({}, "nothing may be shed: no output has a loss graph"),
+        ({"shed": False, "why": {"cars": "output 'alarms' has no loss graph"}}, "was told so (--no-shed"),
+        (
+            {"shed": True, "why": dict.fromkeys(("cars", "cars->fast"), "output 'alarms' has no loss graph")},
+            "nothing is shed at cars, cars->fast: output 'alarms' has no loss graph",
+        ),
+    ],
+)
+def test_map_says_why_nothing_may_be_shed(checkpoint, kept, said):
+    decisions = Decisions(Catalog(checkpoint / "catalog.db"))
+    rows = [{"load": 1.0, "lost": 0.0, "shares": {"alarms": 1.0}}]
+    decisions.keep_state(ROAD_MAP, 100.0, {"load": 3.0, "rows": rows, **kept})
+    _, _, told = penstock("qos", "map", checkpoint).output.splitlines()
+    assert said in told
 
 
 @pytest.mark.parametrize("command", ["show", "why", "map"])
@@ -144,8 +195,9 @@ def test_unknown_outputs_and_times_are_refused(checkpoint):
         True,
         True,
     )
-    at = penstock("qos", "why", checkpoint, "--at", "noon")
-    assert (at.exit_code, "--at noon: no time" in at.output) == (2, True)
+    for text in ("noon", "nan", "inf"):
+        at = penstock("qos", "why", checkpoint, "--at", text)
+        assert (at.exit_code, f"--at {text}: no time" in at.output) == (2, True)
 
 
 YAML = """network: n
@@ -188,6 +240,9 @@ def test_options_count_before_the_text_of_the_network():
     assert control_for(net, qos=False).settings == net.control
     changed = control_for(net, True, 0.5, "fifo", observe=True)
     assert changed.settings == ControlSettings(0.5, "fifo", shed=False, observe=True)
+    away = ps.from_yaml(YAML.replace("shed: false", "shed: false, optimize: true, observe: true"))
+    back = control_for(away, False, shed=True, observe=False, optimize=False)
+    assert back.settings == ControlSettings(0.8, "feedback")
     net.control = None
     assert control_for(net, qos=False) is None
     with pytest.raises(PenstockError, match="--priority has no effect without --qos"):
@@ -200,9 +255,16 @@ def test_run_refuses_bad_options_before_anything_starts(tmp_path):
     def run(*words):
         return penstock("run", tmp_path / "net.yaml", "--checkpoint", tmp_path / "cp", *words)
 
-    assert "no priority 'stat'" in run("--qos", "--priority", "stat").output
-    assert "the headroom is out of range" in run("--qos", "--headroom", "2").output
+    assert run("--qos", "--priority", "stat").output == (
+        "no priority 'stat'\n"
+        "  expected: one of: state, feedback, round-robin, fifo\n"
+        "  hint:     did you mean 'state'?\n"
+    )
+    assert run("--qos", "--headroom", "2").output == (
+        "the headroom is out of range\n  found:    2.0 (float)\n  expected: above 0, up to 1\n"
+    )
     assert "--observe has no effect without --qos" in run("--observe").output
+    assert "--no-shed has no effect without --qos" in run("--no-shed").output
     impossible = """
     qos: {delay: [[0, 1], [0.05, 1], [1, 0]]}
 """
@@ -211,3 +273,21 @@ def test_run_refuses_bad_options_before_anything_starts(tmp_path):
     assert (refused.exit_code, "all cannot be good at any rate" in refused.output) == (2, True)
     assert "a delay of at least 0.12 s" in refused.output
     assert not (tmp_path / "cp").exists()
+
+
+def test_options_that_take_back_what_the_network_says_reach_the_run(tmp_path, monkeypatch):
+    taken = []
+
+    def kept(network, *settings, **options):
+        taken.append(options)
+        raise PenstockError("far enough")
+
+    monkeypatch.setattr(options, "control_for", kept)
+    (tmp_path / "net.yaml").write_text(YAML)
+    for words in ((), ("--shed", "--no-observe", "--no-optimize"), ("--no-shed", "--observe", "--optimize")):
+        assert "far enough" in penstock("run", tmp_path / "net.yaml", *words).output
+    assert [tuple(each.values()) for each in taken] == [
+        (None, None, None),
+        (True, False, False),
+        (False, True, True),
+    ]

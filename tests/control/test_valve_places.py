@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
-from penstock.control.valve_places import memory_behind, places
+from penstock.control.valve_places import check_grains, memory_behind, places
 from penstock.engine.contract.valve import lot_of
+from penstock.model.errors import NetworkError
 
 LOSS = ps.QoS(delay=[(0, 1), (5, 1), (30, 0)], loss=[(0, 0), (50, 0.9), (100, 1)])
 ROUGH = ps.QoS(delay=[(0, 1), (5, 1), (30, 0)], loss=[(0, 0), (100, 1)], approximate=True)
@@ -243,3 +244,73 @@ def test_windows_are_chosen_by_the_sub_network_that_closes_them():
     assert grain(build)[0] is None
     assert grain(build, at="kept")[0] == "windows"
     assert grain(build, ROUGH)[0] == "blocks"
+
+
+def checked(build, qos=LOSS):
+    stream = cars()
+    build(stream).output("out", to=ps.console(), qos=qos)
+    check_grains(stream.network)
+
+
+@pytest.mark.parametrize(
+    ("build", "shed"),
+    [
+        (lambda s: s.tumble("10 seconds", n="count(*)", name="box").shed("keys"), "keys"),
+        (lambda s: s.filter("spd < 40", name="box").shed("keys"), "keys"),
+        (
+            lambda s: (
+                s.map(vid="vid % 10")
+                .group_by("vid")
+                .tumble("9 tuples", n="count(*)", name="box")
+                .shed("keys")
+            ),
+            "keys",
+        ),
+        (
+            lambda s: (
+                s.tumble("1 second", n="count(*)").tumble("1 minute", n="sum(n)", name="box").shed("windows")
+            ),
+            "windows",
+        ),
+    ],
+)
+def test_a_grain_that_cannot_be_had_is_refused(build, shed):
+    with pytest.raises(
+        NetworkError, match=rf"test_valve_places\.py:\d+: box 'box': shed: {shed}, but nothing"
+    ):
+        checked(build)
+    checked(build, STRICT)  # nothing is to be shed, so nothing is missing
+
+
+def test_a_grain_that_can_be_had_at_one_place_is_not_refused():
+    """At the source the keys of the branches differ; on the arrows each has its own."""
+    stream = cars()
+    for key in ("vid", "spd"):
+        counted = stream.group_by(key).latch("1 minute", n="count(*)").shed("keys")
+        counted.output(f"by_{key}", to=ps.console(), qos=LOSS)
+    assert place(stream).wanted == "keys"
+    check_grains(stream.network)
+    check_grains(roads(LOSS).network)
+    check_grains(roads(ROUGH).network)
+
+
+def trips_and_tolls(on, schema="time TIMESTAMP, id INT, toll INT"):
+    """The output sums the tolls of each `id` of the trips; a toll has an `id` too."""
+    net = ps.Network("n")
+    trips = net.source("trips", ps.csv("trips", "time TIMESTAMP, id INT, seg INT"), timestamp="time")
+    tolls = net.source("tolls", ps.csv("tolls", schema), timestamp="time").filter("toll > 0")
+    paid = trips.join(tolls, on=on, within="1 minute").group_by("id")
+    paid.tumble("1 minute", total="sum(toll)").output("out", to=ps.console(), qos=LOSS)
+    return trips
+
+
+def test_a_key_of_the_right_side_is_no_key_of_the_pairs_that_show_another_of_its_name():
+    """Without the tolls of some segments, the sum of every vehicle would be too small."""
+    found = place(trips_and_tolls([("seg", "id")]), "tolls")
+    assert found.grain is None
+    assert "approximate: true" in found.why
+
+
+def test_a_key_of_the_right_side_that_equals_the_left_one_is_a_key_of_the_pairs():
+    found = place(trips_and_tolls("id"), "tolls")
+    assert (found.grain, found.keys, found.exact) == ("keys", ("id",), True)

@@ -12,6 +12,7 @@ from penstock.cli.optimize import plan_for
 from penstock.cli.refusals import refusals
 from penstock.cli.shared_options import Durability as DurabilityOption
 from penstock.cli.shared_options import RecoveryOption
+from penstock.control.valve_places import check_grains, places
 from penstock.model.boxes import Join
 from penstock.model.errors import PenstockError
 from penstock.model.writing.network import Network
@@ -26,13 +27,14 @@ Net = Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)]
 
 
 def check(net: Net) -> None:
-    """Check a network: names, columns, types, windows, QoS.
+    """Check a network: names, columns, types, windows, QoS, what may be shed.
 
     Prints each error with file and line, and exits with code 2.
     """
     with refusals():
         network = load_network(net)
         check_network(network)
+        check_grains(network)
         subs = split(network)
         boxes = len(network.nodes) - len(network.sources) - len(network.outputs)
         typer.echo(
@@ -52,6 +54,9 @@ def explain(
     ] = None,
     recovery: RecoveryOption = "off",
     durability: DurabilityOption = "process",
+    master: Annotated[
+        str | None, typer.Option(help="Spark master URL of the run to explain; local if left out.")
+    ] = None,
     optimized: Annotated[
         bool, typer.Option("--optimized", help="Explain the form that `penstock optimize` finds.")
     ] = False,
@@ -64,10 +69,14 @@ def explain(
             network = plan_for(network, checkpoint).network
         typer.echo(network.explain())
         from penstock.engine.contract.recovery import parse_recovery
+        from penstock.engine.spark.master import names_this_host
         from penstock.store.durable import known_durability
 
         kept = known_durability(durability)
-        typer.echo("\n" + layout_text(network, parse_recovery(recovery), kept))
+        local = names_this_host(master)
+        typer.echo("\n" + layout_text(network, parse_recovery(recovery), kept, local=local))
+        if any(node.qos is not None for node in network.nodes.values()):
+            typer.echo("\n" + shedding_text(network))
         if checkpoint is not None:
             from penstock.store.catalog.join_choices import join_choices_text
 
@@ -76,7 +85,9 @@ def explain(
             typer.echo("\n" + join_choices_text(network, checkpoint))
 
 
-def layout_text(network: object, seconds: float | None = None, durability: Durability = "process") -> str:
+def layout_text(
+    network: object, seconds: float | None = None, durability: Durability = "process", *, local: bool = True
+) -> str:
     """Describe by sub-network which boxes run natively, which share a stage, and which way trains run."""
     from penstock.engine.contract.recovery import state_text
     from penstock.engine.spark.jobs.forms import forms_text
@@ -93,7 +104,17 @@ def layout_text(network: object, seconds: float | None = None, durability: Durab
         lines += [f"    stage ({_spread(s, sub.network)}): {', '.join(s.nodes)}" for s in layout.stages]
         lines.append(f"    {forms_text(layout)}")
         if any(stage.stateful for stage in layout.stages):
-            lines.append(f"    {state_text(sub, durability, seconds)}")
+            lines.append(f"    {state_text(sub, durability, seconds, local=local)}")
+    return "\n".join(lines)
+
+
+def shedding_text(network: Network) -> str:
+    """Say for each place of a valve by which grain it would shed, or why there may be none."""
+    lines = ["under overload (--qos)"]
+    for place in places(network):
+        what = f"nothing is shed: {place.why}" if place.grain is None else f"{place.grain} may be shed"
+        rough = "" if place.grain is None or place.exact else f"; {place.why}"
+        lines.append(f"  {place.at}: {what}{rough}")
     return "\n".join(lines)
 
 

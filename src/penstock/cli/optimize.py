@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import refusals
-from penstock.cli.shared_options import parse_rate
+from penstock.cli.shared_options import one_each, parse_rate
 from penstock.model.boxes import Node, Source
 from penstock.model.costs import MeasuredCosts
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
@@ -57,7 +57,7 @@ def optimize(
 def plan_for(network: Network, checkpoint: Path | None, rates: Iterable[str] = ()) -> Plan:
     """The optimizer's plan, with what a checkpoint tells about costs."""
     check_network(network)
-    given = dict(_rate(network, text) for text in rates)
+    given = one_each(_rate(network, text) for text in rates)
     return optimize_network(network, cost_model(network, _measured(checkpoint), given))
 
 

@@ -20,7 +20,7 @@ from typing import NoReturn
 import typer
 
 from penstock.cli.printable import printable, printable_line
-from penstock.model.errors import PenstockError, one_line, refusal_text
+from penstock.model.errors import ExpressionError, PenstockError, one_line, refusal_text
 
 FAILED, BAD_INPUT, NOT_VALID, STOPPED = 1, 2, 3, 130
 """Exit codes: failed on the way; options, files or networks that cannot be used.
@@ -57,7 +57,7 @@ def refusals(
     try:
         yield
     except PenstockError as error:
-        refuse(str(error), _exit_code(error, codes or {}))
+        refuse(_whole(error), _exit_code(error, codes or {}))
     except OSError as error:
         # Without a file name the error is not about the user's files: a broken pipe, a full socket.
         file = error.filename or files
@@ -78,6 +78,13 @@ def refusals(
         refuse(refusal_text("a database of the checkpoint cannot be used", found=str(error), hint=hint))
     except Exception as error:
         refuse(_unexpected(error), FAILED)
+
+
+def _whole(error: PenstockError) -> str:
+    """All its parts. An ExpressionError shows them only where a box adds its line, and an option has none."""
+    if isinstance(error, ExpressionError):
+        return refusal_text(error.problem, error.found, error.expected, error.hint)
+    return str(error)
 
 
 def _unexpected(error: Exception) -> str:

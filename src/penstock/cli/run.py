@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +27,7 @@ from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.measure_lines import load_lines, report_lines
 from penstock.cli.refusals import FAILED, NOT_VALID, refusals, refuse
 from penstock.cli.shared_options import (
+    IF_LEFT_OUT,
     Durability,
     HeadroomOption,
     QosOption,
@@ -33,6 +36,7 @@ from penstock.cli.shared_options import (
 )
 from penstock.cli.status import account_lines
 from penstock.control.overload import overload_now
+from penstock.control.voice import warnings_said
 from penstock.model.errors import PenstockError, one_line
 from penstock.process.child_process import when_parent_is_gone
 from penstock.process.restarting import RestartPolicy, is_supervised, keep_running
@@ -102,23 +106,31 @@ def run(
     priority: Annotated[
         str | None,
         typer.Option(
-            metavar="SCHEME", help="With --qos: 'state' (default), 'feedback', 'round-robin' or 'fifo'."
+            metavar="SCHEME",
+            help=f"Under control: 'state', 'feedback', 'round-robin' or 'fifo'. {IF_LEFT_OUT} 'state'.",
         ),
     ] = None,
-    no_shed: Annotated[
-        bool, typer.Option("--no-shed", help="With --qos: schedule, but drop nothing.")
-    ] = False,
-    observe: Annotated[
-        bool, typer.Option("--observe", help="With --qos: log what would be done, and do nothing.")
-    ] = False,
-    optimize: Annotated[
-        bool,
+    shed: Annotated[
+        bool | None,
         typer.Option(
-            "--optimize",
+            "--shed/--no-shed", help=f"Under control: whether tuples may be dropped. {IF_LEFT_OUT} --shed."
+        ),
+    ] = None,
+    observe: Annotated[
+        bool | None,
+        typer.Option(
+            "--observe/--no-observe",
+            help=f"Under control: log what would be done, and do nothing. {IF_LEFT_OUT} --no-observe.",
+        ),
+    ] = None,
+    optimize: Annotated[
+        bool | None,
+        typer.Option(
+            "--optimize/--no-optimize",
             help="Rewrite sub-networks while they run, by measured costs, where that saves CPU; "
             "the rows stay the same. `penstock qos why` tells each change.",
         ),
-    ] = False,
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
     console: Annotated[
         bool, typer.Option("--console", help="Show the network in a browser, to steer and edit it there.")
@@ -155,9 +167,7 @@ def run(
 
         checkpoint_dir = checkpoint or Path(".penstock") / network.name
         policy = AsSoonAsPossible(train, interval, max_bytes)
-        control = control_for(
-            network, qos, headroom, priority, shed=not no_shed, observe=observe, optimize=optimize
-        )
+        control = control_for(network, qos, headroom, priority, shed=shed, observe=observe, optimize=optimize)
         runtime = Runtime(
             network,
             control=control,
@@ -174,14 +184,15 @@ def run(
         )
         options = ConsoleOptions(port, host, open_, token or (), read_token or (), allow_host or ())
         server = RunServer(runtime, options, page=console, metrics=metrics)
-        with StopSignal().on_signals() as stop:
+        terminal = _terminal()
+        with StopSignal().on_signals() as stop, warnings_said(_lines_on(terminal)):
             if is_supervised():
                 when_parent_is_gone(stop.set)
             try:
                 runtime.start()
                 stop.take_signals()  # Spark has installed its own handler
                 server.start()
-                _watch(runtime, stop, quiet=quiet)
+                _watch(runtime, stop, terminal, quiet=quiet)
             finally:
                 server.stop()
                 status = runtime.status() if runtime.records is not None else None
@@ -212,12 +223,11 @@ def _refuse_if_all_refused(status: Status, checkpoint_dir: Path) -> None:
         refuse(str(error), NOT_VALID)
 
 
-def _watch(runtime: Runtime, stop: StopSignal, *, quiet: bool) -> None:
+def _watch(runtime: Runtime, stop: StopSignal, console: Console, *, quiet: bool) -> None:
     """Watch until the input is used up (`--once`), a signal comes, or something fails."""
-    from rich.console import Console
     from rich.live import Live
 
-    console = Console(stderr=True)
+    say = _lines_on(console)
     live = (
         Live(console=console, refresh_per_second=4, transient=True)
         if not quiet and sys.stderr.isatty()
@@ -226,14 +236,14 @@ def _watch(runtime: Runtime, stop: StopSignal, *, quiet: bool) -> None:
     try:
         if live is not None:
             live.start()
-        told = _Overload(live.console if live is not None else console)
-        said = _Control(live.console if live is not None else console)
+        overload = _Overload(say)
+        observed = _Observed(say)
         while not stop.is_set():
             if runtime.once and runtime.wait(timeout=0.2):
                 return
             runtime.check()
-            told.look(runtime)
-            said.look(runtime)
+            overload.look(runtime)
+            observed.look(runtime)
             if live is not None:
                 live.update(view(runtime.network, runtime.status(), _report(runtime)))
             if not runtime.once:
@@ -243,50 +253,42 @@ def _watch(runtime: Runtime, stop: StopSignal, *, quiet: bool) -> None:
             live.stop()
 
 
+def _terminal() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _lines_on(console: Console) -> Callable[[str], None]:
+    return partial(console.print, markup=False, highlight=False, soft_wrap=True)
+
+
 def _report(runtime: Runtime) -> QosReport | None:
     return runtime.qos() if getattr(runtime.control, "rates_outputs", False) else None
 
 
-class _Control:
-    """Says what control has to say: its warnings, that it has failed, and with --observe what it would do."""
+class _Observed:
+    """Says what control would do: nothing is applied with --observe, so it would be seen nowhere else."""
 
-    def __init__(self, console: Console) -> None:
-        self._console, self._said = console, set[str]()
-        self._since, self._next, self._last = time.time(), 0.0, 0
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._since, self._next, self._last = say, time.time(), 0.0, 0
 
     def look(self, runtime: Runtime) -> None:
-        control = runtime.control
-        failure = getattr(control, "failure", None)
-        texts = [f"warning: {each}" for each in getattr(control, "warnings", ())]
-        if failure is not None and getattr(control, "rates_outputs", False):
-            texts.append(f"control has failed, all valves are open: {one_line(failure)}")
-        elif failure is not None:
-            texts.append(f"the optimizer has stopped, the run goes on: {one_line(failure)}")
-        for text in texts:
-            if text not in self._said:
-                self._said.add(text)
-                self._print(text)
-        observing = getattr(getattr(control, "settings", None), "observe", False)
-        if observing and time.monotonic() >= self._next:
-            self._next = time.monotonic() + 1
-            self._observe(runtime)
-
-    def _observe(self, runtime: Runtime) -> None:
-        """Print the decisions of the last second: nothing is applied, so they would be seen nowhere else."""
+        observing = getattr(getattr(runtime.control, "settings", None), "observe", False)
+        if not observing or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + 1
         for each in Decisions(runtime.running_records().catalog).last(after=self._last):
             self._last = each.id
             if each.time >= self._since:  # not one of an earlier run
-                self._print(each.sentence)
-
-    def _print(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
+                self._say(each.sentence)
 
 
 class _Overload:
     """Says once a minute that the run cannot keep up."""
 
-    def __init__(self, console: Console) -> None:
-        self._console, self._next = console, 0.0
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._next = say, 0.0
 
     def look(self, runtime: Runtime) -> None:
         now = time.monotonic()
@@ -294,7 +296,7 @@ class _Overload:
             return
         behind = overload_now(runtime.records.catalog, time.time())
         for each in behind:
-            self._console.print(f"falls behind: {each}", highlight=False, soft_wrap=True)
+            self._say(f"falls behind: {each}")
         self._next = now + (_SAY_EVERY if behind else _LOOK_EVERY)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -37,9 +38,12 @@ QosOption = Annotated[
         "tuples shed under overload where loss graphs allow it. `penstock qos show` and `why` tell.",
     ),
 ]
+IF_LEFT_OUT = "If left out: what `control:` in the network says, else"
 HeadroomOption = Annotated[
     float | None,
-    typer.Option("--headroom", help="With --qos: the part of the capacity to plan with, 0.9 if left out."),
+    typer.Option(
+        "--headroom", help=f"Under control: the part of the capacity to plan with. {IF_LEFT_OUT} 0.9."
+    ),
 ]
 
 
@@ -57,3 +61,17 @@ def parse_rate(text: str) -> tuple[str, float]:
     if not equals or not math.isfinite(rate) or rate < 0:
         raise PenstockError(f"--rate {text}: no rate", expected="SOURCE=TUPLES_PER_SECOND, as in cars=50000")
     return name, rate
+
+
+def one_each(rates: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Rates by source; a source with two of them is refused, as only one can count."""
+    given: dict[str, float] = {}
+    for name, rate in rates:
+        if name in given:
+            raise PenstockError(
+                f"--rate: source '{name}' has two rates",
+                found=f"{given[name]:g} and {rate:g}",
+                expected="one rate for each source",
+            )
+        given[name] = rate
+    return given

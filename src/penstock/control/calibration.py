@@ -69,7 +69,7 @@ def _run(network: Network, checkpoint: Path, seconds: float, spark: SparkSession
     with Runtime(network, spark, checkpoint, once=True, policy=LengthsInTurn()) as running:
         until: float | None = None
         while not running.wait(timeout=0.2):
-            warm = all(query.last >= _LEAST_TRAINS for query in running.queries.values())
+            warm = all(query.last >= _LEAST_TRAINS for query in list(running.queries.values()))
             if until is None and warm:
                 until = time.monotonic() + seconds
             if until is not None and time.monotonic() > until:

@@ -8,7 +8,6 @@ they would without it: control must never be worse than none.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -19,15 +18,15 @@ from functools import partial
 from penstock.control.line_fit import TRAINS
 from penstock.control.loop.cost_book import CostBook
 from penstock.control.loop.decision_log import DecisionLog, LengthNews
-from penstock.control.loop.deployment import must_be_possible, warnings_about
+from penstock.control.loop.deployment import must_be_possible, start_warnings
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
 from penstock.control.loop.exactness import Exactness
 from penstock.control.loop.left_behind import LeftBehind, is_recent, leave, left_behind
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Memory, Plan, decide, load_nodes
-from penstock.control.loop.reporting import ShedRates, output_reports, report_of, source_reports
-from penstock.control.loop.sentences import differs, exhausted_decision, share_decisions
+from penstock.control.loop.reporting import ShedRates, achieved, output_reports, report_of, source_reports
+from penstock.control.loop.sentences import differs, exhausted_decision, held_decision, share_decisions
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.values import ValueBook
 from penstock.control.loop.valves import Places, losing
@@ -38,18 +37,17 @@ from penstock.control.report import REPORT, ROAD_MAP, VALUES, QosReport
 from penstock.control.roadmap import RoadMap
 from penstock.control.semantic.bins import Cut
 from penstock.control.shedder import QUICK, STEADY, Shedding
-from penstock.control.utility import utility
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.contract.valve import Valve
 from penstock.model.control_settings import ControlSettings, Scheme
-from penstock.model.errors import PenstockError, one_line
+from penstock.model.errors import ExpressionError, PenstockError, directly, on_line, one_line
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.runtime import Runtime
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.control")
 _EVERY = 0.25  # seconds between two looks
 _REPORT_EVERY = 1.0
 _KEEP_VALUES_EVERY = 10.0
@@ -75,7 +73,10 @@ class Control:
         optimize: bool = False,
         observe: bool = False,
     ) -> None:
-        self.settings = ControlSettings(headroom, priority, shed, optimize, observe)
+        try:
+            self.settings = ControlSettings(headroom, priority, shed, optimize, observe)
+        except ExpressionError as error:
+            raise on_line(error, directly()) from None
         self.failure: BaseException | None = None
         self._silent = False  # the loop has not looked for too long, so all valves are open
         self.warnings: tuple[str, ...] = ()
@@ -111,7 +112,7 @@ class Control:
         trains = {sub.name: catalog.trains(sub.name, last=4 * TRAINS) for sub in runtime.subs}
         if not self.settings.observe:
             must_be_possible(runtime.subs, trains)
-        cores = os.cpu_count() or 1
+        cores = runtime.cores()
         self._begun, self._runtime, self._book = True, runtime, CostBook(trains, cores)
         self._log = DecisionLog(Decisions(catalog), observing=self.settings.observe)
         self._decisions = Decisions(catalog)
@@ -128,27 +129,28 @@ class Control:
         restored = self._restore()
         self._begin_to_act(runtime, restored=restored)
         runtime.on_train(self._train_done)
-        self.warnings = tuple(
-            warnings_about(runtime.network, trains, catalog.loads(60), cores, self.settings.headroom)
-        )
-        for text in self.warnings:
-            _LOG.warning("%s", text)
-            self._log.tell(Decision(time.time(), "warning", "network", text))
+        self._warn(start_warnings(runtime, trains, cores, self.settings))
         self._report(0.0)  # whoever asks in the first second is told, too
-        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
-        self._thread.start()
         if self._optimizer is not None:
             self._optimizer.begin(runtime)
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+        self._thread.start()  # the last step: a control that could not begin leaves nothing that runs
+
+    def _warn(self, warnings: Sequence[Decision]) -> None:
+        self.warnings = tuple(each.sentence for each in warnings)
+        for each in warnings:
+            _LOG.warning("%s", each.sentence)
+            self._log.tell(each)
 
     def _restore(self) -> bool:
         """Shares of a run that ended just now hold until the loop confirms or opens them: whether any do."""
         left = left_behind(self._decisions)
         acts = self.settings.shed and not self.settings.observe
         if not (acts and is_recent(self._decisions, time.time())):
-            for name in left.shut:
-                self._decisions.end("shed", name, time.time())
             left = left.without_shares()
-        self._decisions.end("exhausted", "network", time.time())
+        self._decisions.end_all(time.time())
+        for name in left.shut:
+            self._log.tell(held_decision(name, left.shares[name], time.time()))
         self._exact = dict(left.exact)
         self._memory = Memory(Shedding(kept=left.kept, tightened=0.0))
         self._shares: Mapping[str, float] = left.shares
@@ -187,6 +189,7 @@ class Control:
         self._dispatcher.end()
         self._thread.join(10)
         self._thread = None
+        _surely(partial(self._decisions.end_all, time.time()))
 
     # -- the loop
 
@@ -239,7 +242,7 @@ class Control:
             self._plan = replace(self._plan, shares={}, exhausted=False)
             self._shares, self._cuts = {}, {}
         _surely(
-            partial(self._log.tell, Decision(time.time(), "control", "network", text)),
+            partial(self._happened, text),
             *(partial(self._log.end, "shed", name, time.time()) for name in shut),
             partial(self._log.end, "exhausted", "network", time.time()),
             self._keep_memory,
@@ -252,7 +255,11 @@ class Control:
         self._silent, self._shares, self._cuts = False, {}, {}
         text = "control looks again, and decides about trains and valves"
         _LOG.warning("%s", text)
-        self._log.tell(Decision(time.time(), "control", "network", text))
+        self._happened(text)
+
+    def _happened(self, text: str) -> None:
+        """Tell what has become of control itself: that concerns all outputs."""
+        self._log.tell(Decision(time.time(), "control", "network", text, tuple(self._structure.qos)))
 
     def look(self) -> None:
         """One look: picture, plan, application."""
@@ -371,7 +378,7 @@ class Control:
     def _note_exhausted(self, plan: Plan, now: float) -> None:
         """Tell when nothing is left to shed, and when that is over."""
         if plan.exhausted and not self._exhausted:
-            self._log.take(exhausted_decision(plan, time.time()), now)
+            self._log.take(exhausted_decision(plan, self._structure.qos, time.time()), now)
         if not plan.exhausted and self._exhausted:
             self._log.end("exhausted", "network", time.time())
         self._exhausted = plan.exhausted
@@ -384,8 +391,8 @@ class Control:
                 self._log.take(decision, now)
 
     def _keep_map(self, road: RoadMap, load: float) -> None:
-        rows = [{"load": r.load, "lost": r.lost, "shares": dict(r.shares)} for r in road.rows]
-        self._decisions.keep_state(ROAD_MAP, time.time(), {"load": load, "rows": rows})
+        kept = {"load": load, **road.plain(), "shed": self.settings.shed, "why": dict(self._places.closed)}
+        self._decisions.keep_state(ROAD_MAP, time.time(), kept)
 
     def _keep_memory(self) -> None:
         # A copy: trains note theirs in other threads.
@@ -437,18 +444,8 @@ class Control:
     # -- what it tells
 
     def _realised(self, decision: Decision) -> dict[str, float]:
-        """What a decision has achieved, in the terms of what was expected of it."""
-        now = time.monotonic() - self._began
-        figures: dict[str, float] = {"load": round(self._cpu_a_second(now), 3)}
-        records = self._runtime.running_records()
-        newest = records.newest.get(decision.subject)
-        if newest is not None:
-            figures["seconds"] = round(newest.duration, 3)
-        qos, seconds = self._structure.qos.get(decision.subject), records.output_seconds()
-        recent = seconds.get(decision.subject, ())[-1:]
-        if qos is not None and recent:
-            figures["utility"] = round(utility(qos, recent[0]) or 0.0, 3)
-        return figures
+        load, records = self._cpu_a_second(time.monotonic() - self._began), self._runtime.running_records()
+        return achieved(decision.subject, load, records.newest, records.output_seconds(), self._structure.qos)
 
     def _cpu_a_second(self, now: float, over: float = 5.0) -> float:
         return sum(cpu for at, cpu in self._used if at > now - over) / over

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.control.semantic.bins import ValueCurve
+from penstock.model.json_types import JsonObject
 from penstock.model.qos import QoS
 
 STEP = 100
@@ -55,6 +56,10 @@ class RoadMap:
     def full(self) -> float:
         """The load without any drop."""
         return self.rows[0].load
+
+    def plain(self) -> JsonObject:
+        """The JSON form."""
+        return {"rows": [{"load": r.load, "lost": r.lost, "shares": dict(r.shares)} for r in self.rows]}
 
 
 @dataclass

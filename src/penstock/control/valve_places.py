@@ -16,10 +16,15 @@ from penstock.engine.contract.valve import Valve, lot_of, valve_places
 from penstock.model.boxes import Join, Kept, Keys, Node, Output, Source, Trait, View, Windowed
 from penstock.model.checks.shedding import NEVER, has_time_windows, needs_whole_keys
 from penstock.model.durations import Time
+from penstock.model.error_location import node_error
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, reaching, split
 
 TUPLES, WINDOWS, KEYS = "tuples", "windows", "keys"
+_NEEDED = {
+    WINDOWS: "windows of time of one length behind that place, and nothing but joins remembers their answers",
+    KEYS: "all boxes with memory behind that place grouped by a key that is a column there",
+}
 _WINDOWS_LOT, _KEYS_LOT = lot_of("all windows"), lot_of("all keys")
 
 
@@ -27,8 +32,9 @@ _WINDOWS_LOT, _KEYS_LOT = lot_of("all windows"), lot_of("all keys")
 class ValvePlace:
     """A source or an arrow behind a split. `outputs`: those that lose what is shed here.
 
-    `grain` None: nothing may be shed here, and `why` says so. `exact`: each answer delivered is one of the
-    exact ones; otherwise some are approximate, as their outputs allow.
+    `grain` None: nothing may be shed here, and `why` says so; `wanted`: the grain that a box behind asks for,
+    where that is why. `exact`: each answer delivered is one of the exact ones; otherwise some are
+    approximate, as their outputs allow.
     """
 
     at: str
@@ -36,6 +42,7 @@ class ValvePlace:
     outputs: frozenset[str]
     grain: str | None = None
     why: str = ""
+    wanted: str = ""
     exact: bool = True
     lot: int = 0
     keys: Keys = ()
@@ -86,6 +93,39 @@ def sub_places(network: Network, sub: SubNetwork) -> tuple[ValvePlace, ...]:
     return (*grains.values(), *(_judged(network, sub, at, grains) for at in arrows))
 
 
+def check_grains(network: Network) -> None:
+    """Refuse a box that says by which grain to shed, if nothing in front of it can be shed by that.
+
+    Nothing would ever be shed there, and the user would wait for it.
+    """
+    behind = {
+        place: _behind(network, _starts(sub, place.at))
+        for sub in split(network)
+        for place in sub_places(network, sub)
+    }
+    for node in network.nodes.values():
+        above = sorted((p for p, names in behind.items() if node.name in names), key=lambda p: len(behind[p]))
+        if node.shed_by and above and not any(place.grain for place in above):
+            _must_not_want(node, above[0])
+
+
+def _must_not_want(node: Node, nearest: ValvePlace) -> None:
+    if nearest.wanted == node.shed_by:
+        raise node_error(
+            node,
+            f"shed: {node.shed_by}, but nothing in front of this {node.kind} can be shed so",
+            found=f"at '{nearest.at}': {nearest.why}",
+            expected=_NEEDED[node.shed_by],
+            hint="leave `shed` out: then the grain is taken that keeps answers exact",
+        )
+
+
+def _starts(sub: SubNetwork, at: str) -> list[str]:
+    """The first nodes behind a place."""
+    tail, _, head = at.partition("->")
+    return [head] if head else list(sub.network.readers(tail))
+
+
 def _as_origin(network: Network, sub: SubNetwork, place: ValvePlace) -> ValvePlace:
     """The place at an input, with the choice of the source whose tuples come through it, if it is a point.
 
@@ -121,7 +161,7 @@ def _roots_above(network: Network, at: str, roots: Collection[str]) -> list[str]
 
 def _judged(network: Network, sub: SubNetwork, at: str, grains: Mapping[str, ValvePlace]) -> ValvePlace:
     tail, _, head = at.partition("->")
-    starts = [head] if head else list(sub.network.readers(tail))
+    starts = _starts(sub, at)
     nodes = [network.nodes[name] for name in _behind(network, starts)]
     outputs = frozenset(n.name for n in nodes if isinstance(n, Output) or n.qos is not None)
     inputs = _roots_above(sub.network, at, sub.inputs)
@@ -197,7 +237,8 @@ def _with_grain(
         if grain in kept_exact:
             return kept_exact[grain]
     if said and said[0] != TUPLES:
-        return replace(blank, why=f"boxes behind mix what shed: {said[0]} would keep apart")
+        why = f"boxes behind mix what shed: {said[0]} would keep apart"
+        return replace(blank, why=why, wanted=said[0])
     return _approximate(network, blank, nodes)
 
 
@@ -281,12 +322,19 @@ def _whole_keys(network: Network, blank: ValvePlace, starts: Sequence[str]) -> V
     shared = [key for key in (parts[0] if parts else ()) if all(key in keys for keys in parts)]
     tail = blank.at.partition("->")[0]
     keys = tuple(key for key in shared if key in network.types[tail].schema.names)
-    carried = all(
-        n.carries((key,)) or isinstance(n, Join)
-        for key in keys
-        for n in map(network.nodes.__getitem__, _behind(network, starts))
-    )
+    behind = [network.nodes[name] for name in _behind(network, starts)]
+    carried = all(_keeps(network, starts, node, key) for key in keys for node in behind)
     return replace(blank, grain=KEYS, lot=_KEYS_LOT, keys=keys) if keys and carried else None
+
+
+def _keeps(network: Network, starts: Sequence[str], node: Node, key: str) -> bool:
+    """Whether the key leaves a box under its name, with its values."""
+    if not isinstance(node, Join):
+        return node.carries((key,))
+    # A pair shows the left column of a name that both sides have: only if the two are equal is it the key of
+    # the right side too.
+    hidden = key in network.types[node.inputs[0]].schema and (key, key) not in node.on
+    return not (hidden and _from(network, starts, node, node.inputs[1]))
 
 
 def _whole_groups(network: Network, blank: ValvePlace, starts: Sequence[str]) -> ValvePlace | None:

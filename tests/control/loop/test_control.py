@@ -11,7 +11,7 @@ from tests.control.loop.networks import CPU, network
 
 import penstock as ps
 from penstock.control.loop.plan import Plan
-from penstock.control.report import REPORT, QosReport
+from penstock.control.report import REPORT, ROAD_MAP, QosReport
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.situation import InputSituation, Situation
 from penstock.model.control_settings import SCHEMES
@@ -51,7 +51,7 @@ class FakeRun:
             self.catalog.record_train(record(number, 2500 * (1 + number % 8)))
         self.settings = SimpleNamespace(policy=AsSoonAsPossible())
         self.rate, self.age, self.valves, self.listeners, self.restored = 1000.0, 0.1, {}, [], False
-        self.newest, self.seconds = {}, {}
+        self.newest, self.seconds, self.measures_cpu = {}, {}, True
         self.queries = {sub.name: self.query(sub) for sub in self.subs}
 
     def query(self, sub):
@@ -67,6 +67,9 @@ class FakeRun:
 
     def running_records(self):
         return self
+
+    def cores(self):
+        return 2
 
     def output_seconds(self):
         return self.seconds
@@ -131,6 +134,17 @@ def test_overload_closes_valves_and_tells_why(tmp_path):
     assert "alarms waits 1.5 s, good to 2 s" in scores.sentence
     assert scores.numbers["share"] == pytest.approx(valve.share)
     assert set(scores.expected) == {"load", "utility"}
+
+
+def test_the_kept_map_says_where_nothing_is_shed_and_whether_anything_may_be(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run, shed=False)
+    overload(run)
+    control.look()
+    _, kept = Decisions(run.catalog).state(ROAD_MAP)
+    assert kept["shed"] is False
+    assert kept["why"]["cars"] == "output 'alarms' has no loss graph"
+    assert "cars->score" not in kept["why"]
 
 
 def test_effects_are_measured_later(tmp_path):
@@ -219,7 +233,37 @@ def test_a_delay_that_the_measured_rate_cannot_meet_is_warned_of(tmp_path):
     run.catalog.record_second(5, [InputLoad("cars", "alarms", 5.0, 0, 2e6, 0, None, 0.1)], [])
     control = begun(run)
     assert "alarms cannot be good up to 2 s" in control.warnings[0]
-    assert sentences(run, "warning")[0].sentence == control.warnings[0]
+    told = sentences(run, "warning")
+    assert tuple(each.sentence for each in told) == control.warnings
+    assert len(told) > 1
+    assert all((each.outputs, each.until) == ((each.subject,), None) for each in told), "each holds"
+
+
+@pytest.mark.parametrize("shed", [True, False])
+def test_a_machine_on_which_control_cannot_shed_is_warned_of(tmp_path, shed):
+    run = FakeRun(tmp_path)
+    run.measures_cpu = False
+    control = begun(run, shed=shed)
+    if not shed:
+        assert control.warnings == ()
+        return
+    (told,) = sentences(run, "warning")
+    assert "sheds nothing" in told.sentence
+    assert set(told.outputs) == {"alarms", "means", "scores"}
+
+
+def test_a_network_without_any_qos_is_warned_of(tmp_path):
+    net = ps.Network("plain")
+    net.output("all", net.source("ticks", ps.rate(5)), to=ps.console())
+    control = ps.Control()
+    control.begin(FakeRun(tmp_path, net))
+    control.end()
+    assert "no output of network 'plain' has a qos" in control.warnings[0]
+
+
+def test_a_setting_that_there_is_not_names_the_line_that_wrote_it():
+    with pytest.raises(PenstockError, match=r"test_control\.py:\d+: the headroom is out of range\n  found: "):
+        ps.Control(headroom=2)
 
 
 def test_a_control_is_for_one_run(tmp_path):
@@ -303,6 +347,7 @@ def test_that_nothing_may_be_shed_is_told_and_ends(tmp_path):
     control.look()
     (told,) = sentences(run, "exhausted")
     assert told.sentence.startswith("nothing may be shed: ")
+    assert set(told.outputs) == {"alarms", "means", "scores"}
     assert told.until is None
     run.rate, run.age = 1000.0, 0.1
     control.look()

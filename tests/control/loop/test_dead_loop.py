@@ -142,6 +142,7 @@ def test_a_silent_loop_opens_its_valves_until_it_looks_again(tmp_path):
     assert state(run, MEMORY)["shares"]
     first, again = (each.sentence for each in sentences(run, "control"))
     assert "has not looked for ten seconds" in first
+    assert all("scores" in each.outputs for each in sentences(run, "control")), "it concerns all outputs"
     assert "looks again" in again
     assert ask(control) != AS_IT_COMES
 

@@ -8,7 +8,7 @@ import pytest
 from tests.control.loop.test_control import FakeRun, begun, overload, sentences
 
 from penstock.control.report import MEMORY, REPORT
-from penstock.store.catalog.decisions import Decisions
+from penstock.store.catalog.decisions import FORM, Decisions
 from penstock.store.catalog.record_types import Decision
 
 LEFT = {"kept": 0.5, "shares": {"scores": 0.3}, "exact": {"scores": [None, 5]}}
@@ -29,6 +29,9 @@ def test_shares_of_an_earlier_run_hold_until_they_are_opened(tmp_path):
     run = ended(tmp_path)
     control = begun(run)
     assert run.restored
+    before, now = sentences(run, "shed")
+    assert before.until is not None
+    assert (now.subject, now.until, "stays at 30 %" in now.sentence) == ("scores", None, True)
     assert control.kept == 0.5
     assert control.qos().valves == ()
     overload(run)
@@ -70,3 +73,15 @@ def test_what_an_observer_would_have_shed_is_not_shed_by_the_next_run(tmp_path):
     assert (again.kept, again._shares) == (1.0, {})
     again.look()
     assert again._runtime.queries["alarms"].steering.valves == ()
+
+
+@pytest.mark.parametrize("observe", [False, True])
+def test_nothing_that_was_decided_holds_when_the_run_has_ended(tmp_path, observe):
+    run = FakeRun(tmp_path)
+    control = begun(run, observe=observe)
+    overload(run)
+    control.look()
+    Decisions(run.catalog).record(Decision(time.time(), FORM, "alarms", "alarms runs in another form"))
+    assert sentences(run, "would-shed" if observe else "shed")[-1].until is None
+    control.end()
+    assert {each.kind for each in Decisions(run.catalog).last() if each.until is None} == {FORM}

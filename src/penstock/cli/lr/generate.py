@@ -5,7 +5,6 @@ Progress goes to standard error. An error is reported in one sentence.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from rich.progress import (
 
 from penstock.cli.refusals import FAILED, refusals, refuse
 from penstock.model.errors import refusal_text
+from penstock.process.cores import usable_cores
 
 
 @contextmanager
@@ -60,10 +60,6 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
 def generate(
     xways: Annotated[
         float, typer.Option("--xways", help="Expressways L; half an expressway is direction 0 (0.5, 2.5).")
@@ -85,7 +81,7 @@ def generate(
                 minutes=minutes,
                 seed=seed,
                 form=form,
-                jobs=_cores() if jobs is None else jobs,
+                jobs=usable_cores() if jobs is None else jobs,
                 progress=progress,
             )
     typer.echo(

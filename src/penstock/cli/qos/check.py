@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,13 +12,16 @@ import typer
 
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, refusals
-from penstock.cli.shared_options import parse_rate
+from penstock.cli.shared_options import one_each, parse_rate
 from penstock.control.analysis import Analysis, analyse, check_rates
 from penstock.control.costs import costs_in
 from penstock.model.costs import MeasuredCosts
 from penstock.model.errors import PenstockError
 from penstock.model.writing.network import Network
+from penstock.process.cores import usable_cores
 from penstock.rewrite.check import check as check_network
+
+_SECONDS = 10.0
 
 
 def check(
@@ -38,7 +41,9 @@ def check(
             "--calibrate", help="Measure costs now, on the input that is there. [without --checkpoint]"
         ),
     ] = False,
-    seconds: Annotated[float, typer.Option(help="How long a calibration measures.")] = 10.0,
+    seconds: Annotated[
+        float | None, typer.Option(help="Seconds that a calibration measures, 10 if left out.")
+    ] = None,
     cores: Annotated[int | None, typer.Option(help="Cores to plan with; all if left out.", min=1)] = None,
     form: Annotated[str, typer.Option("--format", help="'text' or 'json'.")] = "text",
 ) -> None:
@@ -50,7 +55,7 @@ def check(
         _known_form(form)
         network = load_network(net)
         check_network(network)
-        rates = dict(map(parse_rate, rate))
+        rates = one_each(map(parse_rate, rate))
         check_rates(network, rates)
         if not 0 < headroom <= 1:
             raise PenstockError(f"a headroom of {headroom:g} is out of range", expected="above 0, up to 1")
@@ -58,8 +63,9 @@ def check(
             raise PenstockError(
                 "costs come from two places", expected="either --checkpoint DIR or --calibrate"
             )
-        costs = _costs(network, checkpoint, seconds)
-        available = cores or os.cpu_count() or 1
+        _check_seconds(seconds, checkpoint)
+        costs = _costs(network, checkpoint, _SECONDS if seconds is None else seconds)
+        available = cores or usable_cores()
         analysis = analyse(network, costs, rates, cores=available, headroom=headroom)
         typer.echo(as_json(analysis) if form == "json" else as_text(analysis))
         if not analysis.feasible:
@@ -69,6 +75,16 @@ def check(
 def _known_form(form: str) -> None:
     if form not in ("text", "json"):
         raise PenstockError(f"no format '{form}'", expected="text or json")
+
+
+def _check_seconds(seconds: float | None, checkpoint: Path | None) -> None:
+    if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+        raise PenstockError(f"a calibration of {seconds:g} s", expected="a number of seconds above 0")
+    if seconds is not None and checkpoint is not None:
+        raise PenstockError(
+            "--seconds has no effect with --checkpoint",
+            hint="leave one of them out: --seconds is for --calibrate",
+        )
 
 
 def _costs(network: Network, checkpoint: Path | None, seconds: float) -> MeasuredCosts:

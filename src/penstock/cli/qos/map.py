@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.qos.report_file import catalog_of, known_format, report_in
+from penstock.cli.qos.report_file import as_of, catalog_of, has_ended, known_format, report_in
 from penstock.cli.refusals import refusals
 from penstock.control.report import ROAD_MAP
 from penstock.model.errors import PenstockError
@@ -25,19 +25,24 @@ def map_(
     """Show the road map: by how much the load falls, row by row, and what each output then keeps.
 
     The shedder goes down as far as it has to. Each row saves more CPU than the one above, for the least
-    utility; an output without a loss graph always keeps everything.
+    utility; an output without a loss graph always keeps everything. Below stand the places at which nothing
+    may be shed, and why.
     """
     with refusals():
         known_format(form)
         with catalog_of(checkpoint) as catalog:
-            report_in(catalog, checkpoint)  # refuses a checkpoint that was never under control
+            reported, _ = report_in(catalog, checkpoint)  # refuses one that was never under control
             kept = Decisions(catalog).state(ROAD_MAP)
         if kept is None:
             raise PenstockError(
                 f"{checkpoint} has no road map yet",
                 hint="it is drawn when the costs of the first trains are known; try again in some seconds",
             )
-        typer.echo(json.dumps(kept[1], indent=2) if form == "json" else as_text(kept[1]))
+        made_at, body = kept
+        if form == "json":
+            typer.echo(json.dumps({"time": made_at, **body}, indent=2))
+        else:
+            typer.echo(f"{as_of(made_at, ended=has_ended(checkpoint, reported))}\n{as_text(body)}")
 
 
 def as_text(body: JsonObject) -> str:
@@ -55,9 +60,20 @@ def as_text(body: JsonObject) -> str:
         if told - row["load"] >= 0.1 - 1e-9 or row is rows[-1]:
             told = row["load"]
             lines.append(_line(row, body["load"]))
-    if len(rows) == 1:
-        lines.append("nothing may be shed: no output has a loss graph, or none has a place for a valve")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_reasons(body)])
+
+
+def _reasons(body: JsonObject) -> list[str]:
+    """Why nothing is shed at all, or at some of the places."""
+    if not body.get("shed", True):
+        return ["nothing is shed: the run was told so (--no-shed, or shed: false in its network)"]
+    places: dict[str, list[str]] = {}
+    for at, why in body.get("why", {}).items():
+        places.setdefault(why, []).append(at)
+    reasons = [f"nothing is shed at {', '.join(at)}: {why}" for why, at in places.items()]
+    if len(body["rows"]) == 1 and not reasons:
+        reasons = ["nothing may be shed: no output has a loss graph, or none has a place for a valve"]
+    return reasons
 
 
 def _line(row: JsonObject, load: float) -> str:

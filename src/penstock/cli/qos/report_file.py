@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,10 @@ from penstock.control.report import REPORT, QosReport
 from penstock.model.errors import PenstockError
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
+from penstock.store.ownership import sign_of_life
+
+OLD = 5.0  # seconds: a run tells how it stands each second
+_SILENT = 30.0  # after this it is over whatever its owner says: another run without control may own it now
 
 
 @contextmanager
@@ -33,6 +38,19 @@ def report_in(catalog: Catalog, checkpoint: Path) -> tuple[float, QosReport]:
     if kept is None:
         raise without_control(checkpoint)
     return kept[0], QosReport.of(kept[1])
+
+
+def as_of(made_at: float, *, ended: bool) -> str:
+    """When something was noted, in words."""
+    return f"as of {time.time() - made_at:.0f} s ago{'; the run has ended' if ended else ''}"
+
+
+def has_ended(checkpoint: Path, reported: float) -> bool:
+    """Whether the run of this report is over. A busy one may be late with the next; its owner counts on."""
+    age, sign = time.time() - reported, sign_of_life(checkpoint)
+    if sign is None:
+        return age > OLD
+    return sign.ended or age > _SILENT
 
 
 def without_control(checkpoint: Path) -> PenstockError:

@@ -10,12 +10,11 @@ from typing import Annotated
 import typer
 
 from penstock.cli.measure_lines import report_lines
-from penstock.cli.qos.report_file import catalog_of, known_format, report_in
+from penstock.cli.qos.report_file import OLD, as_of, catalog_of, has_ended, known_format, report_in
 from penstock.cli.refusals import refusals
 from penstock.control.report import QosReport
 
 _EVERY = 1.0
-_OLD = 5.0  # seconds: an older report is of a run that has ended
 
 
 def show(
@@ -23,7 +22,7 @@ def show(
         Path, typer.Argument(metavar="CHECKPOINT", help="The directory given to `penstock run --checkpoint`.")
     ],
     follow: Annotated[
-        bool, typer.Option("--follow", help="Show it again every second, until Ctrl-C.")
+        bool, typer.Option("--follow", help="Show it again every second, until the run ends, or Ctrl-C.")
     ] = False,
     form: Annotated[
         str, typer.Option("--format", help="'text', or 'json': one object, with --follow one in each line.")
@@ -38,8 +37,11 @@ def show(
         with catalog_of(checkpoint) as catalog:
             while True:
                 made_at, report = report_in(catalog, checkpoint)
-                typer.echo(_text(report, made_at, form, one_line=follow))
-                if not follow:
+                ended = has_ended(checkpoint, made_at)
+                typer.echo(_text(report, made_at, form, ended=ended, one_line=follow))
+                if follow and ended and form == "json":
+                    typer.echo("the run has ended", err=True)  # the last line is an object like all others
+                if ended or not follow:
                     return
                 try:
                     time.sleep(_EVERY)
@@ -47,9 +49,8 @@ def show(
                     return
 
 
-def _text(report: QosReport, made_at: float, form: str, *, one_line: bool) -> str:
+def _text(report: QosReport, made_at: float, form: str, *, ended: bool, one_line: bool) -> str:
     if form == "json":
         return json.dumps(report.plain(), indent=None if one_line else 2)
-    age = time.time() - made_at
-    old = [f"as of {age:.0f} s ago; the run has ended"] if age > _OLD else []
+    old = [as_of(made_at, ended=ended)] if ended or time.time() - made_at > OLD else []
     return "\n".join([*old, *report_lines(report), *([""] if one_line else [])])

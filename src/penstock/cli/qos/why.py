@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,6 +72,8 @@ def _must_be_known(catalog: Catalog, output: str, decisions: Sequence[Decision])
     topology = catalog.topology()
     known = {node.name for node in topology.nodes if node.kind in ("output", "view")} if topology else set()
     known |= {name for each in decisions for name in (*each.outputs, each.subject)}
+    report = Decisions(catalog).state(REPORT)  # it knows attached queries too
+    known |= set() if report is None else {each["name"] for each in report[1].get("outputs", ())}
     if output not in known:
         raise PenstockError(f"no output '{output}'", hint=did_you_mean(output, sorted(known)))
 
@@ -80,10 +84,9 @@ def moment_of(text: str) -> float:
     >>> moment_of("1970-01-01T00:01:00"), moment_of("1970-01-01 01:01:00+01:00"), moment_of("60.5")
     (60.0, 60.0, 60.5)
     """
-    try:
-        return float(text)
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        if math.isfinite(seconds := float(text)):
+            return seconds
     today = datetime.now(UTC).date().isoformat()
     for candidate in (text, f"{today}T{text}"):
         try:

@@ -12,7 +12,7 @@ from penstock.control.priority import Candidate, Ranking, train_length
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.control")
 AFTER = 5.0
 """Seconds after which the effect of a decision is measured."""
 _OPPOSITES = {"shed": "open", "open": "shed", "would-shed": "would-open", "would-open": "would-shed"}

@@ -1,24 +1,36 @@
 """Before a run under control starts: a delay that no rate can meet is refused (A59, A81, A82).
 
-One that the rate measured last cannot meet is only warned of: the rate may have been a peak.
+One that the rate measured last cannot meet is only warned of: the rate may have been a peak. So is a run in
+which control can do nothing.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from penstock.control.analysis import PART, analyse
 from penstock.control.costs import costs_of
 from penstock.control.loop.structure import Structure, rated
+from penstock.model.control_settings import ControlSettings
 from penstock.model.costs import Line, MeasuredCosts, MeasuredSubnetwork
 from penstock.model.errors import PenstockError
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
-from penstock.store.catalog.record_types import InputLoad, TrainRecord
+from penstock.store.catalog.record_types import Decision, InputLoad, TrainRecord
+
+if TYPE_CHECKING:  # whoever has no PySpark is told so by the runtime, in one sentence
+    from penstock.runtime.runtime import Runtime
 
 LEAST_TRAIN = 0.05
 """Seconds that no train on Spark stays below, however few its tuples are."""
+
+_NO_CPU = (
+    "the CPU of trains cannot be measured here, only on one Linux machine with a local master: control does "
+    "not know the load, and sheds nothing"
+)
 
 
 def must_be_possible(subs: Sequence[SubNetwork], trains: Mapping[str, Sequence[TrainRecord]]) -> None:
@@ -48,22 +60,44 @@ def _impossible(name: str, threshold: float, fixed: float) -> PenstockError:
     )
 
 
-def warnings_about(
+def start_warnings(
+    runtime: Runtime, trains: Mapping[str, Sequence[TrainRecord]], cores: int, settings: ControlSettings
+) -> list[Decision]:
+    """What whoever starts it should know: which outputs will be late, and whether control can do nothing."""
+    network, loads = runtime.network, runtime.running_records().catalog.loads(60)
+    late = late_outputs(network, trains, loads, cores, settings.headroom)
+    warnings: list[tuple[str, str, tuple[str, ...]]] = [(name, text, (name,)) for name, text in late.items()]
+    known = tuple(name for name, node in network.nodes.items() if node.qos is not None)
+    if not known:
+        warnings.append(("network", _nothing_to_go_by(network), ()))
+    elif settings.shed and not runtime.measures_cpu:
+        warnings.append(("network", _NO_CPU, known))
+    return [Decision(time.time(), "warning", subject, text, outputs) for subject, text, outputs in warnings]
+
+
+def _nothing_to_go_by(network: Network) -> str:
+    return (
+        f"no output of network '{network.name}' has a qos, so control can tell neither which train is urgent "
+        "nor what may be shed"
+    )
+
+
+def late_outputs(
     network: Network,
     trains: Mapping[str, Sequence[TrainRecord]],
     loads: Iterable[InputLoad],
     cores: int,
     headroom: float,
-) -> list[str]:
+) -> dict[str, str]:
     """A sentence for each output that cannot be good at the rates measured last; none if they are unknown."""
     rates: dict[str, list[float]] = {name: [] for name in network.sources}
     for load in loads:
         if load.input in rates and load.offered_rate is not None:
             rates[load.input].append(load.offered_rate)
     if not all(rates.values()):
-        return []
+        return {}
     means = {name: sum(seen) / len(seen) for name, seen in rates.items()}
     with suppress(PenstockError):  # some costs are not known
         analysis = analyse(network, costs_of(trains, jobs=True), means, cores=cores, headroom=headroom)
-        return [output.problem for output in analysis.outputs if output.problem]
-    return []
+        return {output.name: output.problem for output in analysis.outputs if output.problem}
+    return {}

@@ -22,7 +22,7 @@ from penstock.control.report import (
 from penstock.control.utility import delay_at, in_good_zone, mean_utility, utility
 from penstock.engine.contract.valve import Valve
 from penstock.model.qos import QoS
-from penstock.store.catalog.record_types import OutputSecond, SourceAccount
+from penstock.store.catalog.record_types import OutputSecond, SourceAccount, TrainRecord
 
 _MINUTE = 60
 _RATE_SECONDS = 5.0
@@ -123,6 +123,26 @@ def source_reports(
             )
         )
     return tuple(reports)
+
+
+def achieved(
+    subject: str,
+    load: float,
+    newest: Mapping[str, TrainRecord],
+    seconds: Mapping[str, Sequence[OutputSecond]],
+    qos: Mapping[str, QoS],
+) -> dict[str, float]:
+    """What has become of a decision, in the terms of what was expected of it.
+
+    `subject`: its output or sub-network. `newest`: the last train of each sub-network.
+    """
+    figures = {"load": round(load, 3)}
+    train, graphs, recent = newest.get(subject), qos.get(subject), seconds.get(subject, ())[-1:]
+    if train is not None:
+        figures["seconds"] = round(train.duration, 3)
+    if graphs is not None and recent:
+        figures["utility"] = round(utility(graphs, recent[0]) or 0.0, 3)
+    return figures
 
 
 def report_of(

@@ -126,7 +126,13 @@ def length_decision(
     return Decision(now, "train", candidate.name, sentence, outputs, numbers, {"seconds": round(takes, 3)})
 
 
-def exhausted_decision(plan: Plan, now: float) -> Decision:
+def held_decision(name: str, share: float, now: float) -> Decision:
+    """A share that the run before has left, and that the loop has still to confirm."""
+    sentence = f"{name} stays at {100 * share:.0f} %: so the run before has left it a moment ago"
+    return Decision(now, "shed", name, sentence, (name,), {"share": round(share, 4)})
+
+
+def exhausted_decision(plan: Plan, outputs: Iterable[str], now: float) -> Decision:
     """Nothing more may be shed, or nothing at all, and the load is still too large (A82)."""
     left, usable = plan.remaining or 0.0, plan.usable or 0.0
     sentence = (
@@ -137,7 +143,7 @@ def exhausted_decision(plan: Plan, now: float) -> Decision:
         "behind"
     )
     numbers = {"remaining": round(left, 4), "usable": round(usable, 4)}
-    return Decision(now, "exhausted", "network", sentence, (), numbers)
+    return Decision(now, "exhausted", "network", sentence, tuple(outputs), numbers)
 
 
 def would(decision: Decision) -> Decision:

@@ -42,18 +42,17 @@ class Places:
     # By sub-network: it and all behind its points.
     around: Mapping[str, Network] = field(default_factory=dict)
     subs: tuple[SubNetwork, ...] = ()
+    closed: Mapping[str, str] = field(default_factory=dict)  # other places, and why nothing is shed there
 
     @classmethod
     def of(cls, network: Network, structure: Structure) -> Places:
         """Those of a running network."""
         around = {sub.name: running_in(network, sub) for sub in structure.subs}
         known = {name: whole for name, whole in around.items() if whole is not None}
-        places = {
-            sub.name: tuple(p for p in sub_places(known[sub.name], sub) if p.grain is not None)
-            for sub in structure.subs
-            if sub.name in known
-        }
-        return cls(places, known, structure.subs)
+        judged = {sub.name: sub_places(known[sub.name], sub) for sub in structure.subs if sub.name in known}
+        places = {name: tuple(p for p in each if p.grain is not None) for name, each in judged.items()}
+        closed = {p.at: p.why for each in judged.values() for p in each if p.grain is None}
+        return cls(places, known, structure.subs, closed)
 
     def sheddable(self, qos: Mapping[str, QoS]) -> dict[str, QoS]:
         """The outputs of which something may be shed: they have a loss graph, and there is a place."""

@@ -29,14 +29,14 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.box_facts import configuration
 from penstock.runtime.checkpoint_identity import known_subnetworks
 from penstock.runtime.runtime import Runtime
-from penstock.store.catalog.decisions import Decisions
+from penstock.store.catalog.decisions import FORM, Decisions
 from penstock.store.catalog.record_types import Decision, InputLoad, TrainRecord
 
 if TYPE_CHECKING:  # whoever has no PySpark is told so by the runtime, in one sentence
     from penstock.engine.spark.trains.query import SubnetworkQuery
 
-_LOG = logging.getLogger("penstock")
-_KIND = "optimize"
+_LOG = logging.getLogger("penstock.control")
+_KIND = FORM
 _BLIP = 3.0  # seconds, before one was measured: the longest that was seen
 _LOOKED_AT = 1024  # trains
 _RECENT = 300.0  # seconds of trains that tell what a sub-network uses
@@ -124,7 +124,9 @@ class Optimizer:
                 self.look()
             except Exception as error:
                 self.failure = error
-                _LOG.warning("the optimizer has stopped: %s", one_line(error), exc_info=error)
+                _LOG.warning(
+                    "the optimizer has stopped, the run goes on: %s", one_line(error), exc_info=error
+                )
                 self._tell("network", f"the optimizer has stopped: {one_line(error)}")
                 return
 
