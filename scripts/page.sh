@@ -13,11 +13,14 @@ command -v npm >/dev/null || {
 }
 static=src/penstock/web/static
 cd web/page
-# `npm ci` begins with an empty folder, so it runs only when the lock has changed.
+# `npm ci` begins with an empty folder, so it runs only when the lock has changed, and never twice at a time.
+exec 9<package-lock.json
+if command -v flock >/dev/null; then flock 9; fi
 if ! cmp -s package-lock.json node_modules/.installed-lock; then
   npm ci --no-audit --no-fund --loglevel error
   cp package-lock.json node_modules/.installed-lock
 fi
+exec 9<&-
 if [ "${1:-}" = --tools ]; then
   exit
 fi

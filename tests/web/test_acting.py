@@ -24,6 +24,7 @@ from penstock.web.act.query_text import placed
 from penstock.web.act.questions import checked
 from penstock.web.act.steps import edited
 from penstock.web.errors import LookingOnlyError, RefusedChangeError, UnknownNameError
+from penstock.web.look.network_json import qos_json
 from web.recorded import network, record
 
 TEXT = ps.to_yaml(network())
@@ -161,6 +162,12 @@ def test_another_qos_judges_the_last_seconds_otherwise(tmp_path):
     assert told["otherwise"] == 1
     assert (told["mean_now"], told["mean_then"]) == (pytest.approx(0.5), 1.0)
     assert judged(catalog, "slow", then, then, 600)["otherwise"] == 0
+
+
+def test_a_qos_comes_back_from_the_page_as_it_went():
+    graphs = {"loss": [(0, 0), (100, 1)], "value": [(0, 0), (9, 1)], "column": "spd", "weight": 2.5}
+    rough = ps.QoS(delay=[(0, 1), (5, 1), (30, 0)], **graphs, approximate=True)
+    assert qos_of(qos_json(rough)) == rough
 
 
 @pytest.mark.parametrize("graph", [{}, {"delay": [[0, 0.5], [1, 1]]}, {"delay": "x"}, {"delays": []}])

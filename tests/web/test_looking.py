@@ -10,12 +10,14 @@ from urllib.request import urlopen
 import pytest
 
 from penstock.control.control import REPORT
+from penstock.control.optimizer.cycle import Optimizer
 from penstock.control.report import OutputReport, QosReport, SubnetworkReport, ValveReport
 from penstock.model.errors import PenstockError
+from penstock.runtime import Runtime
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import OutputSecond
-from web.recorded import network, record
+from web.recorded import NOW, network, record
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -23,6 +25,7 @@ pytest.importorskip("uvicorn")
 from penstock.http.server import serving
 from penstock.web.app import console_app
 from penstock.web.look.second_rows import SecondRows
+from penstock.web.look.status_json import StatusLook
 from penstock.web.look.watched import RecordedNetwork
 from penstock.web.service import ConsoleService
 
@@ -89,20 +92,46 @@ def test_the_status_of_a_run_that_has_ended(checkpoint):
     assert status["qos"] is None
 
 
+CONTROLLED = QosReport(
+    (OutputReport("slow", share=0.5),),
+    valves=(ValveReport("cars", 0.5, "tuples"),),
+    subnetworks=(SubnetworkReport("slow", priority=2.5),),
+    load=1.5,
+    capacity=2.0,
+)
+
+
 def test_what_control_tells_stands_in_the_status(checkpoint):
-    report = QosReport(
-        (OutputReport("slow", share=0.5),),
-        valves=(ValveReport("cars", 0.5, "tuples"),),
-        subnetworks=(SubnetworkReport("slow", priority=2.5),),
-        load=1.5,
-        capacity=2.0,
-    )
-    Decisions(Catalog(checkpoint / "catalog.db")).keep_state(REPORT, 1.0, report.plain())
+    Decisions(Catalog(checkpoint / "catalog.db")).keep_state(REPORT, float(NOW), CONTROLLED.plain())
     status = service_at(checkpoint).status()
-    assert status["qos"] == report.plain()
+    assert status["qos"] == CONTROLLED.plain()
     assert (status["load"], status["capacity"], status["valves"][0]["at"]) == (1.5, 2.0, "cars")
     assert status["outputs"][0]["share"] == 0.5
     assert {sub["name"]: sub["priority"] for sub in status["subnetworks"]} == {"recent": None, "slow": 2.5}
+
+
+def test_a_later_run_without_control_is_shown_as_it_is(checkpoint):
+    Decisions(Catalog(checkpoint / "catalog.db")).keep_state(REPORT, NOW - 100.0, CONTROLLED.plain())
+    status = service_at(checkpoint).status()
+    assert (status["qos"], status["valves"], status["load"]) == (None, [], None)
+    assert status["outputs"][0]["share"] == 1
+    assert status["sources"][0]["offered_rate"] == 4.0
+
+
+def test_the_last_trains_of_a_run_may_take_longer_than_its_last_report(checkpoint):
+    catalog = Catalog(checkpoint / "catalog.db")
+    catalog.record_location("slow", "query", "queries/slow", at=NOW - 200.0)
+    Decisions(catalog).keep_state(REPORT, NOW - 100.0, CONTROLLED.plain())
+    assert service_at(checkpoint).status()["qos"] == CONTROLLED.plain()
+    catalog.record_location("slow", "query", "queries/slow", at=NOW - 50.0)  # started again
+    assert service_at(checkpoint).status()["qos"] is None
+
+
+def test_a_run_with_the_optimizer_alone_has_a_status(checkpoint, monkeypatch):
+    runtime = Runtime(network(), checkpoint=checkpoint, control=Optimizer())
+    monkeypatch.setattr(RecordedNetwork, "runtime", runtime)
+    status = StatusLook(RecordedNetwork(checkpoint)).status()
+    assert (status["qos"], status["valves"], status["load"]) == (None, [], None)
 
 
 def test_a_network_without_a_text_shows_its_topology(tmp_path):

@@ -10,7 +10,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from penstock.control.report import REPORT, OutputReport, QosReport, SourceReport, ValveReport
 from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import OutputSecond
 from web.recorded import NOW, record
 
@@ -29,14 +31,20 @@ ROOT = Path(__file__).parents[2]
 DASHBOARD = Path(metrics_room.__file__).parent.parent / "grafana" / "penstock.json"
 NAMES = {
     "penstock_box_tuples": {"network", "box", "direction"},
+    "penstock_capacity_cores": {"network"},
     "penstock_dead_letters": {"box", "reason"},
+    "penstock_load_cores": {"network"},
     "penstock_output_latency_seconds": {"network", "output"},
+    "penstock_output_share_ratio": {"network", "output"},
     "penstock_output_utility_ratio": {"network", "output"},
     "penstock_point_bytes": {"network", "point"},
     "penstock_shed_tuples": {"network", "source"},
     "penstock_source_lag_seconds": {"network", "source"},
+    "penstock_source_offered_rate": {"network", "source"},
+    "penstock_source_waiting_tuples": {"network", "source"},
     "penstock_state_bytes": {"network", "subnetwork"},
     "penstock_train_seconds": {"subnetwork", "phase"},
+    "penstock_valve_share_ratio": {"network", "at", "grain"},
 }
 
 
@@ -67,11 +75,41 @@ def test_figures(collector):
         'penstock_box_tuples_total{box="cars",direction="in",network="tolls"} 10.0',
         'penstock_output_utility_ratio{network="tolls",output="slow"} 0.5',
         'penstock_source_lag_seconds{network="tolls",source="cars"} 7.5',
+        'penstock_source_offered_rate{network="tolls",source="cars"} 4.0',
+        'penstock_source_waiting_tuples{network="tolls",source="cars"} 6.0',
+        'penstock_output_share_ratio{network="tolls",output="slow"} 1.0',
         'penstock_state_bytes{network="tolls",subnetwork="slow"} 5.0',
         'penstock_output_latency_seconds_count{network="tolls",output="slow"} 2.0',
         'penstock_train_seconds_sum{phase="run",subnetwork="slow"} 1.0',
     ):
         assert line in text, line
+
+
+def test_without_control_there_are_no_valves_and_no_load(collector):
+    found = families(collector)
+    names = ("penstock_valve_share_ratio", "penstock_load_cores", "penstock_capacity_cores")
+    assert [found[name].samples for name in names] == [[], [], []], "unknown is no 0"
+
+
+def test_what_control_tells_is_what_the_console_and_qos_show_tell(collector, tmp_path):
+    report = QosReport(
+        (OutputReport("slow", share=0.5),),
+        (SourceReport("cars", 10, 4, 6, 8.0, 3.0, 42, 0.7),),
+        (ValveReport("recent", 0.3, "tuples"), ValveReport("recent", 0.3, "tuples")),
+        load=3.1,
+        capacity=2.0,
+    )
+    Decisions(Catalog(tmp_path / "catalog.db")).keep_state(REPORT, float(NOW), report.plain())
+    text = metrics_text(collector).decode()
+    for line in (
+        'penstock_output_share_ratio{network="tolls",output="slow"} 0.5',
+        'penstock_source_offered_rate{network="tolls",source="cars"} 8.0',
+        'penstock_source_waiting_tuples{network="tolls",source="cars"} 42.0',
+        'penstock_valve_share_ratio{at="recent",grain="tuples",network="tolls"} 0.3',
+        'penstock_load_cores{network="tolls"} 3.1',
+        'penstock_capacity_cores{network="tolls"} 2.0',
+    ):
+        assert text.count(line) == 1, line
 
 
 def test_a_histogram_counts_each_second_once(collector, tmp_path):

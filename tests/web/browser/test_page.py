@@ -25,7 +25,7 @@ def traffic() -> ps.Network:
     slow = good.filter("spd < 40", name="slow").about(manual="Below 40 mph a toll may be due.")
     point = slow.connection_point("recent", keep="10 minutes")
     counted = point.group_by("seg", name="by_segment").tumble("10 seconds", cars="count(*)", name="windows")
-    good_until = ps.QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)])
+    good_until = ps.QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)], approximate=True)
     net.output("jams", counted, to=ps.parquet("out/jams"), qos=good_until)
     net.output("fast", good.filter("spd > 80", name="racing"), to=ps.parquet("out/fast"))
     return net
@@ -189,6 +189,7 @@ def test_dragging_a_qos_point_tells_what_it_would_have_judged(
     sent = next(body for method, path, body in played.requests if path == "/api/qos/jams")
     assert sent["version"] == 1
     assert sent["qos"]["delay"][1][0] < 4
+    assert sent["qos"]["approximate"] is True, "what was not dragged goes back as it came"
 
 
 def test_a_box_dropped_on_an_arrow_is_in_the_text_and_costs_are_told_first(

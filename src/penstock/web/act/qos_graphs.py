@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from penstock.control.utility import mean_utility, utility
 from penstock.model.errors import ExpressionError, NetworkError
 from penstock.model.json_types import JsonObject
@@ -9,7 +11,7 @@ from penstock.model.qos import QoS
 from penstock.store.catalog.catalog import Catalog
 from penstock.web.errors import RefusedChangeError
 
-_KEYS = ("delay", "loss", "value", "column", "weight")
+_KEYS = tuple(field.name for field in fields(QoS))
 _SAME = 1e-9
 
 

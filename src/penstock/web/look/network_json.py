@@ -210,6 +210,7 @@ def qos_json(qos: QoS) -> JsonObject:
         "value": [list(point) for point in qos.value],
         "column": qos.column,
         "weight": qos.weight,
+        "approximate": qos.approximate,
         "threshold": qos.threshold,
     }
 

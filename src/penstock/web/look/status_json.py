@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,12 +13,14 @@ from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.qos import QoS
 from penstock.runtime import Runtime
 from penstock.runtime.records.train_records import Status, SubnetworkStatus
+from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.web.look.arrow_figures import Reach, arrow_figures, worst
 from penstock.web.look.point_figures import PointFigures
 from penstock.web.look.second_rows import SecondRows
 from penstock.web.look.watched import LOOKING_ONLY, Watched
 
+_OLD = 5.0  # seconds: under control there is a report more often
 More = Callable[[], JsonObject]
 """What other parts of the console add to a status, such as who holds what."""
 
@@ -41,11 +44,10 @@ class StatusLook:
         watched = self._watched
         status, version = watched.status(), watched.catalog.version()
         state, error = watched.state()
-        qos, homes = graphs_of(watched), watched.homes()
-        outputs = [_output(name, qos.get(name), status) for name in _ends(watched)]
+        told, homes = controlled(watched), watched.homes()
+        outputs = _outputs(watched, status)
         utilities = {output["name"]: output["utility_minute"] for output in outputs}
         arrows = arrow_figures(self._reach_of(version), status, homes, utilities)
-        controlled = _controlled(watched)
         return {
             "network": watched.name(),
             "version": version,
@@ -57,17 +59,17 @@ class StatusLook:
             **_plain(status),
             "seconds": self._seconds.rows(status.seconds),
             "subnetworks": [
-                {**_subnetwork(each, watched.runtime), **_priority(each.name, controlled)}
+                {**_subnetwork(each, watched.runtime), **_priority(each.name, told)}
                 for each in status.subnetworks
             ],
             "boxes": _boxes(status),
-            "outputs": _with_control("outputs", outputs, controlled),
-            "sources": _with_control("sources", _sources(status), controlled),
+            "outputs": _with_control("outputs", outputs, told),
+            "sources": source_rows(status, told),
             "arrows": arrows,
             "worst": worst(arrows),
             "points": self._points.figures(points_of(watched)),
-            "qos": controlled,
-            **_control_keys(controlled),
+            "qos": told,
+            **_control_keys(told),
             **self._more(),
         }
 
@@ -136,6 +138,21 @@ def _subnetwork(sub: SubnetworkStatus, runtime: Runtime | None) -> JsonObject:
     }
 
 
+def output_rows(watched: Watched, status: Status, told: JsonMapping | None) -> list[JsonObject]:
+    """All outputs, and views with a QoS, as `penstock qos show` names their figures. `told`: by control."""
+    return _with_control("outputs", _outputs(watched, status), told)
+
+
+def source_rows(status: Status, told: JsonMapping | None) -> list[JsonObject]:
+    """All sources in the same way."""
+    return _with_control("sources", _sources(status), told)
+
+
+def _outputs(watched: Watched, status: Status) -> list[JsonObject]:
+    qos = graphs_of(watched)
+    return [_output(name, qos.get(name), status) for name in _ends(watched)]
+
+
 def _output(name: str, qos: QoS | None, status: Status) -> JsonObject:
     """An output under the keys of `penstock qos show`; without a QoS its utility is unknown."""
     seconds = status.seconds.get(name, ())
@@ -173,29 +190,41 @@ def _sources(status: Status) -> list[JsonObject]:
     ]
 
 
-def _controlled(watched: Watched) -> JsonObject | None:
+def controlled(watched: Watched) -> JsonObject | None:
     """What `penstock qos show` tells; None while no control runs."""
     runtime = watched.runtime
     if runtime is not None:
-        return None if runtime.control is None else dict(runtime.qos().plain())
+        # The optimizer alone is a control, too, but it rates no outputs.
+        rates = getattr(runtime.control, "rates_outputs", False)
+        return dict(runtime.qos().plain()) if rates else None
     kept = Decisions(watched.catalog).state(REPORT)
-    return None if kept is None else kept[1]
+    return None if kept is None or _outlived(kept[0], watched.catalog) else kept[1]
 
 
-def _priority(name: str, controlled: JsonMapping | None) -> JsonObject:
-    rows = {} if controlled is None else {row["name"]: row for row in controlled["subnetworks"]}
+def _outlived(made_at: float, catalog: Catalog) -> bool:
+    """Whether a report is that of an earlier run, and a run without control has come since.
+
+    A run that ends measures its inputs on after its last report, for as long as its last trains take.
+    """
+    newest = max((load.time for load in catalog.loads()), default=0.0)
+    began = max((each.time for each in catalog.locations() if each.kind == "query"), default=math.inf)
+    return newest > made_at + _OLD and began > made_at
+
+
+def _priority(name: str, told: JsonMapping | None) -> JsonObject:
+    rows = {} if told is None else {row["name"]: row for row in told["subnetworks"]}
     return {"priority": rows[name]["priority"]} if name in rows else {}
 
 
-def _control_keys(controlled: JsonMapping | None) -> JsonObject:
+def _control_keys(told: JsonMapping | None) -> JsonObject:
     """What only control knows."""
     nothing: JsonObject = {"valves": [], "load": None, "capacity": None}
-    return nothing if controlled is None else {key: controlled.get(key, nothing[key]) for key in nothing}
+    return nothing if told is None else {key: told.get(key, nothing[key]) for key in nothing}
 
 
-def _with_control(key: str, ours: list[JsonObject], controlled: JsonMapping | None) -> list[JsonObject]:
+def _with_control(key: str, ours: list[JsonObject], told: JsonMapping | None) -> list[JsonObject]:
     """Control's own figures of outputs and sources are better than ours, but it does not know all of them."""
-    better = {} if controlled is None else {row["name"]: row for row in controlled.get(key, ())}
+    better = {} if told is None else {row["name"]: row for row in told.get(key, ())}
     return [{**row, **better.get(row["name"], {})} for row in ours]
 
 

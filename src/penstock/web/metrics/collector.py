@@ -17,6 +17,7 @@ from penstock.web.look.point_figures import PointFigures
 from penstock.web.look.status_json import graphs_of, points_of
 from penstock.web.look.watched import Watched
 from penstock.web.metrics.observed import Since
+from penstock.web.metrics.qos_figures import qos_figures
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _STATE_EVERY = 15.0  # seconds between two looks at the sizes of state
@@ -37,7 +38,13 @@ class NetworkCollector(Collector):
         with self._lock:
             status = self._watched.status()
             self._since.look()
-            return [*self._boxes(status), *self._outputs(status), *self._trains(status), *self._stored()]
+            return [
+                *self._boxes(status),
+                *self._outputs(status),
+                *self._trains(status),
+                *qos_figures(self._watched, status),
+                *self._stored(),
+            ]
 
     def _boxes(self, status: Status) -> Iterator[Metric]:
         tuples = CounterMetricFamily(

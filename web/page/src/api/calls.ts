@@ -98,6 +98,7 @@ export interface QosGraphs {
   readonly value: Graph;
   readonly column: string;
   readonly weight: number;
+  readonly approximate: boolean;
 }
 
 export interface Me {

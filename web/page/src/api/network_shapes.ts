@@ -13,6 +13,7 @@ export interface Qos {
   readonly value: Graph;
   readonly column: string;
   readonly weight: number;
+  readonly approximate: boolean;
   readonly threshold: number;
 }
 
