@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from penstock.linear_road.rate.prepared_input import prepare_set
 from penstock.linear_road.rate.search import NextTrial
 from penstock.linear_road.rows.copies import Copies
 from penstock.linear_road.run.record import READ_BY
+from penstock.linear_road.validate import shifted as shifted_answers
 from penstock.linear_road.validate import validate
 from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
 from penstock.store.ownership import owned
@@ -177,6 +179,39 @@ class TestShiftedCopies:
         verdict = self.judge(tmp_path, broken)
         assert verdict.wrong == 1
         assert verdict.faults[0].startswith("copy 1, toll notice: wrong toll")
+
+    def test_equal_copies_share_one_comparison(
+        self, tmp_path: Path, right: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        compared: list[int] = []
+        judge = shifted_answers._compared
+        monkeypatch.setattr(
+            shifted_answers, "_compared", lambda con, verdict, k: compared.append(k) or judge(con, verdict, k)
+        )
+        third = len(right) // 3
+        random.Random(1).shuffle(right := list(right))
+        assert self.judge(tmp_path, right).wrong == 0
+        assert compared == [0]
+        doubled = [*right, right[third], right[third]]
+        assert self.judge(tmp_path, doubled).wrong == 2
+
+    def test_copies_that_differ_are_compared_some_at_a_time(
+        self, tmp_path: Path, right: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        third = len(right) // 3
+        broken = [line for number, line in enumerate(right) if number not in (third, 2 * third)]
+        for most in (1, 10**9):
+            monkeypatch.setattr(shifted_answers, "_AT_ONCE", most)
+            verdict = self.judge(tmp_path, broken)
+            assert (verdict.wrong, verdict.copies, verdict.types[0].missing) == (2, 3, 2)
+
+    def test_an_answer_before_its_time_is_found_in_any_copy(self, tmp_path: Path, right: list[str]) -> None:
+        third = len(right) // 3
+        fields = right[third].split(",")
+        early = ",".join([*fields[:3], str(int(fields[2]) - 1), *fields[4:]])
+        assert right[third].startswith("0,")
+        verdict = self.judge(tmp_path, [*right[:third], early, *right[third + 1 :]])
+        assert verdict.wrong == 1
 
     def test_missing_and_stray_answers_are_found(self, tmp_path: Path, right: list[str]) -> None:
         verdict = self.judge(tmp_path, [*right[1:], shifted(right[0], 5), "nonsense"])

@@ -131,7 +131,21 @@ def test_a_driver_that_fell_behind_voids_what_was_judged(
         trial["validation"]["types"][kind]["missing"] for kind in "1234"
     ), "what is missing is wrong"
     assert trial["wrong"] > 0
+    tried.clear()
     assert not (tried.folder / "answers.csv").exists(), "answers are not kept unless asked for"
+
+
+def test_a_run_that_ended_before_the_rating_was_killed_is_only_judged(
+    tmp_path: Path, prepared: RateSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = json.dumps(record())
+    fake(tmp_path, monkeypatch, f"(out / 'run.json').write_text('{kept}'); (out / 'answers.csv').touch()\n")
+    first = attempt(tmp_path, prepared).run()
+    fake(tmp_path, monkeypatch, CRASHES)  # it must not be asked
+    again = attempt(tmp_path, prepared)
+    assert again.run()["validation"] == first["validation"]
+    again.clear()
+    assert attempt(tmp_path, prepared).run()["crashed"], "without its answers it has to run again"
 
 
 def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def plan(tmp_path: Path, **options: object) -> RunPlan:
 
 
 def test_as_many_groups_as_cores_or_48_under_control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "cores", lambda: 2)
+    monkeypatch.setattr(running, "usable_cores", lambda: 2)
     counts = [running.groups_of(plan(tmp_path), roads) for roads in (1, 3, 1500)]
     assert counts == [1, 2, 2]
     assert [running.groups_of(plan(tmp_path, qos=True), roads) for roads in (1, 3, 48, 1500)] == [
@@ -66,7 +66,7 @@ def test_as_many_groups_as_cores_or_48_under_control(tmp_path: Path, monkeypatch
         48,
         48,
     ]
-    monkeypatch.setattr(running, "cores", lambda: 64)
+    monkeypatch.setattr(running, "usable_cores", lambda: 64)
     assert running.groups_of(plan(tmp_path, qos=True), 1500) == 64
 
 

@@ -8,8 +8,8 @@ void and repeated. L-rating: Arasu et al., "Linear Road", VLDB 2004, section 3.3
 
 from __future__ import annotations
 
+import glob
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ from typing import cast
 
 from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.errors import InputError, RateError
+from penstock.linear_road.rate.disk_room import bytes_needed, bytes_under, refuse_without_room
 from penstock.linear_road.rate.next_wall import next_wall
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
@@ -35,6 +36,7 @@ from penstock.linear_road.run.run_folder import ANSWERS, CHECKPOINT, RUN, answer
 from penstock.linear_road.validate.answer_files import LeftOut
 from penstock.linear_road.validate.shifted import JudgedCopies, Overload, ShiftedVerdict, validate_copies
 from penstock.process.child_process import last_said
+from penstock.process.cores import usable_cores
 from penstock.store.durable import make_directory, write_text
 from penstock.store.errors import OwnedError
 from penstock.store.ownership import owned
@@ -81,13 +83,18 @@ def rate(plan: RatePlan, watcher: Watcher | None = None) -> Rating:
 
 def _rate(plan: RatePlan, watcher: Watcher) -> Rating:
     trials = _Trials.open(plan)
-    prepared = prepare_set(plan, watcher.step, os.cpu_count() or 1)
+    prepared = prepare_set(plan, watcher.step, usable_cores())
     # The trials on disk are all that the search knows, so a killed rating loses one trial at most.
     while (step := next_step(trials.counted(), plan.bounds)).kind != "done":
         watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.expressways:g}")
-        trial = TrialRun(plan, prepared, step, len(trials.done)).run()
+        attempt = TrialRun(plan, prepared, step, len(trials.done))
+        needed = bytes_needed(trials.done, prepared.rates, attempt.window, step.expressways)
+        refuse_without_room(plan.out, needed, step.expressways)
+        trial = attempt.run()
         _raise_if_hopeless(trial, trials.done)
         trials.add(trial)
+        # Only now: the answers of a trial that is not on record yet may have to be judged again.
+        attempt.clear()
         watcher.trial(trial)
     result = _result(plan, prepared, trials.done, step.expressways)
     write_text(plan.out / RATING, json.dumps(result, indent=1) + "\n")
@@ -158,9 +165,8 @@ class TrialRun:
 
     @cached_property
     def folder(self) -> Path:
-        return fresh_folder(
-            self.plan.out / "trials" / f"{self.number:03d}-{self.step.kind}-{self.step.expressways:g}"
-        )
+        wanted = self.plan.out / "trials" / f"{self.number:03d}-{self.step.kind}-{self.step.expressways:g}"
+        return finished_folder(wanted) or fresh_folder(wanted)
 
     @property
     def log(self) -> Path:
@@ -168,18 +174,23 @@ class TrialRun:
         return self.folder.with_name(f"{self.folder.name}.log")
 
     def run(self) -> Trial:
-        began = time.monotonic()
-        code = run_in_child(self.run_plan(), self.log, _RUN)
+        """Run and judge. A run that had ended when the rating was killed is only judged."""
+        began, code = time.monotonic(), 0
+        if not (self.folder / RUN).is_file():
+            code = run_in_child(self.run_plan(), self.log, _RUN)
         if not (self.folder / RUN).is_file():
             return self._crashed(code, round(time.monotonic() - began, 1))
         record: RunRecord = json.loads((self.folder / RUN).read_text(encoding="utf-8"))
         verdict = self.verdict() if record["finished"] else None
         trial = judged(self.step, self.window, record, verdict, round(time.monotonic() - began, 1))
+        trial["disk_bytes"] = bytes_under(self.folder)
+        return trial
+
+    def clear(self) -> None:
+        """Delete the answers: those of a large L take gigabytes, and the next trial needs the room."""
         if not self.plan.keep:
-            # The answers of a large L take gigabytes, and the next trial needs the room.
             for path in (self.folder / ANSWERS, self.folder / CHECKPOINT):
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        return trial
 
     def _crashed(self, code: int, seconds: float) -> Trial:
         """Handle a run that left no record: too much for this machine, unless the command itself is wrong."""
@@ -227,6 +238,20 @@ class TrialRun:
         overload = None if left_out is None else Overload(left_out, *scored)
         history = self.prepared.history
         return validate_copies(answers_of(self.folder), parts, shift, history=history, overload=overload)
+
+
+def finished_folder(wanted: Path) -> Path | None:
+    """The directory of a trial that a killed rating has driven to its end, but not judged."""
+    names = [wanted, *sorted(wanted.parent.glob(f"{glob.escape(wanted.name)}+*"))]
+    return next((path for path in names if _is_finished(path)), None)
+
+
+def _is_finished(folder: Path) -> bool:
+    try:
+        record: RunRecord = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return record["finished"] and answers_of(folder).exists()
 
 
 def fresh_folder(wanted: Path) -> Path:

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.table import Table
 
+from penstock.control.voice import warnings_said
 from penstock.linear_road.run.live_answers import LiveAnswers
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.record import RunRecord
@@ -37,7 +38,8 @@ def run_with_live_view(
     # Import Spark here, so that a wrong option is refused without waiting for it.
     from penstock.linear_road.run.runner import Watcher, run
 
-    with StopSignal().on_signals() as stop, LiveView(quiet=quiet) as view:
+    signals, view = StopSignal().on_signals(), LiveView(quiet=quiet)
+    with signals as stop, view, warnings_said(view.say):
         watcher = Watcher(view.preparing, view.say, view.look, stop.take_signals, beside)
         return run(plan, stop=stop, watcher=watcher)
 
@@ -64,7 +66,7 @@ class LiveView(AbstractContextManager["LiveView"]):
             self._bar.stop()
 
     def say(self, sentence: str) -> None:
-        _console.print(sentence, highlight=False)
+        _console.print(sentence, markup=False, highlight=False)
 
     def look(self, progress: RunProgress) -> None:
         if not self._is_shown:

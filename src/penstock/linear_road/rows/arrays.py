@@ -20,6 +20,9 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 """Offsets, counts, and keys that combine several fields."""
 
+Checksums = npt.NDArray[np.uint64]
+"""Sums of hashes, which run over."""
+
 Ints = npt.NDArray[np.signedinteger]
 """Whole numbers of any width."""
 

@@ -38,6 +38,7 @@ Trial = TypedDict(
         "series": Series,
         "load_at_end": float,
         "took_s": float,
+        "disk_bytes": NotRequired[int],
     },
 )
 """One trial. `void`: why it says nothing about the system. `crashed`: how its run ended without a record."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import threading
 import time
@@ -51,6 +50,7 @@ from penstock.linear_road.run.resource_use import Sampler, machine, versions
 from penstock.linear_road.run.response_times import ResponseTimes
 from penstock.linear_road.run.run_folder import ANSWERS, LETTERS, RUN, RunFolder, open_run_folder
 from penstock.model.writing.network import Network
+from penstock.process.cores import usable_cores
 from penstock.runtime import Runtime, local_session
 from penstock.store.durable import make_directory, write_text
 from penstock.store.ownership import owned
@@ -191,12 +191,7 @@ def clock_runs(feed: Path) -> bool:
 
 def groups_of(plan: RunPlan, expressways: int) -> int:
     """In how many groups expressways are delivered: one for each core; more if groups may be left out."""
-    return max(1, min(max(_GROUPS, cores()) if plan.qos else cores(), expressways))
-
-
-def cores() -> int:
-    """How many partitions a run on this machine has: one for each core."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(max(_GROUPS, usable_cores()) if plan.qos else usable_cores(), expressways))
 
 
 @dataclass
@@ -243,7 +238,7 @@ class _NetworkRun:
     @property
     def _partitions(self) -> int:
         """Those of the network: each has a group, or several of those that may be left out."""
-        return min(cores(), self.feed.groups) if self.plan.qos else self.feed.groups
+        return min(usable_cores(), self.feed.groups) if self.plan.qos else self.feed.groups
 
     def _control(self, net: Network) -> Control | None:
         return control_of(net, self.plan.headroom) if self.plan.qos else None

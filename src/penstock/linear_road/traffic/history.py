@@ -38,6 +38,7 @@ from penstock.linear_road.rows.progress import Progress, silent
 from penstock.linear_road.rows.read_blocks import seconds_of, size_of
 from penstock.linear_road.traffic.segment_history import MINUTES, day_of_traffic, tolls
 from penstock.linear_road.traffic.toll_history import Stretches, nowhere, spent, stretches
+from penstock.process.cores import usable_cores
 from penstock.store.durable import make_directory, whole_file, write_text
 
 VERSION = 1
@@ -162,7 +163,7 @@ def history(
         _Piece(xway, vehicles, fleet.directions[xway], plan.days, plan.seed, plan.format, parts)
         for xway, vehicles in fleet.vehicles.items()
     ]
-    _write_pieces(pieces, workers or os.cpu_count() or 1, writing)
+    _write_pieces(pieces, workers or usable_cores(), writing)
     for table in TABLES:
         _join(plan.out / f"{table}.{plan.format}", [piece.part(table) for piece in pieces])
     manifest: HistoryManifest = {**config, **_facts(plan, fleet)}

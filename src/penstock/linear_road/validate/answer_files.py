@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.arrays import Int64s
+from penstock.linear_road.rows.arrays import Bytes, Int64s
 from penstock.linear_road.validate.lines import blocks, read_thousandths
 
 LAYOUT: dict[int, tuple[str, ...]] = {
@@ -28,9 +28,13 @@ LAYOUT: dict[int, tuple[str, ...]] = {
 }
 """The fields after the type, in the paper's order."""
 
-_WIDE = ("emit", "bal", "travel", "toll")
+WIDE = ("emit", "bal", "travel", "toll")
+"""Fields that may exceed 32 bits."""
+
 _SUFFIXES = (".csv", ".dat", ".txt", "")
-_WIDTH = 6
+WIDTH = 6
+"""Fields of the longest line, its type included."""
+
 _SHOWN = 100
 RUN, ANSWERS = "run.json", "answers.csv"
 
@@ -95,26 +99,38 @@ def _is_answer(file: Path) -> bool:
 def read_answers(con: duckdb.DuckDBPyConnection, path: Path) -> Answers:
     """Fill the tables got_0 .. got_4."""
     answers = Answers(answer_files(path), run=_run(path))
-    for kind, fields in LAYOUT.items():
-        columns = ", ".join(f"{name} {_sql_type(name)}" for name in fields)
-        # Answers may differ from run to run, so they never stay in a kept database.
-        con.execute(f"CREATE TEMP TABLE got_{kind} ({columns})")
+    make_tables(con, "got")
     for file in answers.files:
         for block in blocks(file):
             _add(con, answers, block)
     return answers
 
 
+def make_tables(con: duckdb.DuckDBPyConnection, prefix: str) -> None:
+    """An empty table for each type of answers."""
+    for kind, fields in LAYOUT.items():
+        columns = ", ".join(f"{name} {_sql_type(name)}" for name in fields)
+        # Answers may differ from run to run, so they never stay in a kept database.
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {prefix}_{kind} ({columns})")
+
+
 def _sql_type(name: str) -> str:
-    return "BIGINT" if name in _WIDE else "INTEGER"
+    return "BIGINT" if name in WIDE else "INTEGER"
+
+
+def insert_lines(con: duckdb.DuckDBPyConnection, prefix: str, values: Int64s, counts: Bytes) -> None:
+    """Put the lines that are answers into the tables of their types."""
+    columns = {f"f{i}": pa.array(values[i]) for i in range(WIDTH)}
+    con.register("lines", pa.table({**columns, "n": pa.array(counts)}))
+    for kind in LAYOUT:
+        con.execute(f"INSERT INTO {prefix}_{kind} SELECT {_fields(kind)} FROM lines WHERE {_fits(kind)}")
+    con.unregister("lines")
 
 
 def _add(con: duckdb.DuckDBPyConnection, answers: Answers, block: bytes) -> None:
-    values, counts, starts = read_thousandths(block, _WIDTH)
-    columns = {f"f{i}": pa.array(values[i]) for i in range(_WIDTH)}
-    con.register("lines", pa.table({**columns, "n": pa.array(counts)}))
-    for kind in LAYOUT:
-        con.execute(f"INSERT INTO got_{kind} SELECT {_fields(kind)} FROM lines WHERE {_fits(kind)}")
+    values, counts, starts = read_thousandths(block, WIDTH)
+    insert_lines(con, "got", values, counts)
+    columns = {f"f{i}": pa.array(values[i]) for i in range(WIDTH)}
     fitting = " OR ".join(f"({_fits(kind)})" for kind in LAYOUT)
     con.register(
         "numbered", pa.table({"n": pa.array(counts), **columns, "line": pa.array(range(len(counts)))})
@@ -122,11 +138,10 @@ def _add(con: duckdb.DuckDBPyConnection, answers: Answers, block: bytes) -> None
     bad = con.execute(
         f"SELECT line FROM numbered WHERE NOT coalesce({fitting}, false) ORDER BY line"
     ).fetchall()
+    con.unregister("numbered")
     answers.unreadable += len(bad)
     room = _SHOWN - len(answers.unreadable_rows)
     answers.unreadable_rows += [_text(block, starts, line) for (line,) in bad[:room]]
-    for name in ("lines", "numbered"):
-        con.unregister(name)
 
 
 def _text(block: bytes, starts: Int64s, line: int) -> str:
@@ -144,7 +159,7 @@ def _fits(kind: int) -> str:
     fields = LAYOUT[kind]
     whole = [f"f{i} % 1000 = 0" for i, name in enumerate(fields, start=1) if name != "emit"]
     # INSERT raises on a number that does not fit its column. Such a line must count as unreadable instead.
-    narrow = [f"abs(f{i}) < {1000 << 31}" for i, name in enumerate(fields, start=1) if name not in _WIDE]
+    narrow = [f"abs(f{i}) < {1000 << 31}" for i, name in enumerate(fields, start=1) if name not in WIDE]
     return " AND ".join([f"n = {len(fields) + 1}", f"f0 = {kind * 1000}", *whole, *narrow])
 
 
