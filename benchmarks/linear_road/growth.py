@@ -39,7 +39,7 @@ def row(trial: Trial) -> dict[str, Any]:
         "answers_per_s": cost.get("tuples_out_per_s"),
         "cores": cost.get("cores"),
         "cpu_s_per_million": cost.get("cpu_s_per_million"),
-        "driver_cores": trial["driver"]["cpu_share"],
+        "driver_cores": trial["driver"].get("cpu_share"),
         "memory_mb": cost.get("memory_mb"),
         "toll_p50_s": tolls and tolls["p50"],
         "toll_p99_s": tolls and tolls["p99"],
@@ -54,7 +54,11 @@ def row(trial: Trial) -> dict[str, Any]:
 
 def line_through(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Cores = fixed + slope * tuples/s, by least squares over the L that kept up."""
-    kept = [r for r in rows if r["cores"] is not None and not r["late"] and r["tuples_per_s"]]
+    kept = [
+        r
+        for r in rows
+        if r["cores"] is not None and r["tuples_per_s"] and not r["late"] and not r.get("void")
+    ]
     if len(kept) < 2:
         return {}
     x, y = ([r[name] for r in kept] for name in ("tuples_per_s", "cores"))
@@ -64,7 +68,7 @@ def line_through(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 def parse() -> argparse.Namespace:
     parser = options(__doc__)
-    parser.add_argument("--lengths", type=float, nargs="+", default=[1, 5, 20, 50, 100, 200], help="each L")
+    parser.add_argument("--lengths", type=float, nargs="+", default=[1, 10, 100, 400, 1000], help="each L")
     parser.add_argument("--set", type=Path, help="the prepared set of a rating; made if it is not there")
     parser.add_argument("--base", type=float, default=5, help="expressways that are generated")
     parser.add_argument("--minutes", type=int, default=1, help="scored minutes of each trial")
@@ -94,7 +98,9 @@ def main() -> int:
         rows: list[dict[str, Any]] = []
         record.figures = {"rows": rows}
         for number, length in enumerate(lengths):
-            rows.append(row(TrialRun(plan, prepared, NextTrial("try", length), number).run()))
+            attempt = TrialRun(plan, prepared, NextTrial("try", length), number)
+            rows.append(row(attempt.run()))
+            attempt.clear()
             print(rows[-1], flush=True)
             if rows[-1]["wrong"]:
                 record.found_wrong(f"L = {length:g}: {rows[-1]['wrong']} wrong answers")

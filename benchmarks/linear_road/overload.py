@@ -35,7 +35,7 @@ from penstock.linear_road.rate.rating import TrialRun
 from penstock.linear_road.rate.search import NextTrial
 from penstock.linear_road.run.child_run import run_in_child
 from penstock.linear_road.run.record import RunRecord
-from penstock.linear_road.run.run_folder import RUN
+from penstock.linear_road.run.run_folder import CHECKPOINT, RUN
 from penstock.linear_road.validate.judged import exact_throughout, inexact
 from penstock.process.child_process import last_said
 
@@ -108,13 +108,17 @@ def contend(
     plan: RatePlan, prepared: RateSet, name: str, chosen: argparse.Namespace, number: int
 ) -> dict[str, Any]:
     """Run one contender and judge it."""
-    trial = TrialRun(plan, prepared, NextTrial("confirm", chosen.length), number)
+    # A folder of its own: what a killed run of another contender has left is not this one's.
+    own = replace(plan, out=plan.out / name)
+    trial = TrialRun(own, prepared, NextTrial("confirm", chosen.length), number)
     controlled = CONTENDERS[name]
     headroom = chosen.headroom if controlled else None
     with burning(chosen.burners):
         code = run_in_child(replace(trial.run_plan(), qos=controlled, headroom=headroom), trial.log)
     if not (trial.folder / RUN).is_file():
-        raise RuntimeError(f"{name}: exit code {code}: {last_said(trial.log)}")
+        return {"contender": name, "finished": False, "crashed": f"exit code {code}: {last_said(trial.log)}"}
+    # The answers are all that is judged; the state takes as much room as they do.
+    shutil.rmtree(trial.folder / CHECKPOINT / "queries", ignore_errors=True)
     record: RunRecord = json.loads((trial.folder / RUN).read_text(encoding="utf-8"))
     figures = {"contender": name, **of_run(record)}
     if controlled and record["finished"]:

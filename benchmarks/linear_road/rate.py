@@ -44,21 +44,26 @@ def tool(checkout: Path | None) -> list[str]:
 
 def main() -> int:
     parser = options(__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/rating"), help="where the rating works")
+    parser.add_argument(
+        "--out", type=Path, help="where it works (default: out/rating, and one for each checkout)"
+    )
     parser.add_argument(
         "--checkout", type=Path, help="rate this checkout instead; `make setup` was run in it"
     )
     chosen, words = parser.parse_known_args()
     rated = None if chosen.checkout is None else facts.commit(chosen.checkout)
+    # Two versions must not go on with each other's trials.
+    out = chosen.out or Path("out/rating" if rated is None else f"out/rating-{rated[:8]}")
     with recording("linear-road-rate", chosen, words=words, rated_commit=rated) as record:
         size = QUICK if chosen.quick else ()
-        command = [*tool(chosen.checkout), "rate", "--out", chosen.out, "--seed", chosen.seed, *size, *words]
+        command = [*tool(chosen.checkout), "rate", "--out", out, "--seed", chosen.seed, *size, *words]
         ended = subprocess.run(list(map(str, command)), check=False)
         if ended.returncode:
             raise RuntimeError(f"lr rate ended with {ended.returncode}")
-        rating = json.loads((chosen.out / "rating.json").read_text(encoding="utf-8"))
+        rating = json.loads((out / "rating.json").read_text(encoding="utf-8"))
         record.figures = rating
-        print(f"L = {rating['rating']:g}, {rating['scored_minutes']:g} scored minutes")
+        minutes = rating.get("scored_minutes")  # older versions do not tell
+        print(f"L = {rating['rating']:g}, {minutes or '?'} scored minutes")
     return record.exit_code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -91,10 +92,26 @@ def find(bench: Bench, hold: float) -> Capacity:
         trials.append({"rate": rate, "kept": kept, "load": observed.load})
         print(f"  {rate:,.0f}/s without control: {'keeps' if kept else 'loses'} its zones", flush=True)
         if kept:
-            nodes = measured_nodes(bench, observed.folder / "checkpoint", rate)
-            return Capacity(rate, saturated, trials, tuple(nodes))
+            return _refined(bench, search, Capacity(rate, saturated, trials, _nodes(bench, observed, rate)))
         rate *= STEP
     raise RuntimeError(f"no rate down to {rate:,.0f} tuples a second keeps all zones without control")
+
+
+def _refined(bench: Bench, search: Search, known: Capacity) -> Capacity:
+    """Once more, half of the step back up: otherwise a little overload might be none."""
+    if len(known.trials) == 1:
+        return known  # nothing above it has failed
+    rate = known.rate / math.sqrt(STEP)
+    observed, kept = search.keeps(rate)
+    known.trials.append({"rate": rate, "kept": kept, "load": observed.load})
+    print(f"  {rate:,.0f}/s without control: {'keeps' if kept else 'loses'} its zones", flush=True)
+    if not kept:
+        return known
+    return replace(known, rate=rate, nodes=_nodes(bench, observed, rate))
+
+
+def _nodes(bench: Bench, observed: Observed, rate: float) -> tuple[LoadNode, ...]:
+    return tuple(measured_nodes(bench, observed.folder / "checkpoint", rate))
 
 
 @dataclass

@@ -12,10 +12,15 @@ from benchmarks.qos.workload import SOURCE
 from penstock.control.roadmap import LoadNode
 from penstock.control.valve_places import ValvePlace
 from penstock.engine.contract.valve import Valve, lot_of
+from penstock.model.control_settings import Scheme
 from penstock.rewrite.subnetworks import SubNetwork
 
 OURS = ("state", "feedback")
-NAMES = ("none", "round-robin", "fifo", "static", "random", "costliest", "uniform", "latency", *OURS)
+UNSHED: Mapping[str, Scheme] = {
+    "round-robin": "round-robin", "fifo": "fifo", "state-only": "state", "feedback-only": "feedback",
+}  # fmt: skip
+"""These schedule only: what is compared is the order of trains."""
+NAMES = ("none", *UNSHED, "static", "random", "costliest", "uniform", "latency", *OURS)
 _LEAST = 0.01
 
 Shares = dict[str, float]
@@ -42,8 +47,8 @@ def controller(name: str, told: Told) -> Any:
     match name:
         case "none":
             return None
-        case "round-robin" | "fifo":
-            return ps.Control(priority=name, shed=False)
+        case _ if name in UNSHED:
+            return ps.Control(priority=UNSHED[name], shed=False)
         case "static":
             return Static(min(1.0, 1 / told.factor))
         case "random":
@@ -101,7 +106,9 @@ class ByBranch(ps.Control):
         self._branches = {min(place.outputs): place for place in reversed(branches)}
 
     def valves_for(self, sub: SubNetwork) -> tuple[Valve, ...]:
-        shares = self._drop(self._costs, (1 - self.kept) * self._full)
+        # A branch whose boxes were too cheap to be told apart costs nothing, and gives its share too.
+        known = {name: self._costs.get(name, 0.0) for name in self._branches}
+        shares = self._drop(known, (1 - self.kept) * self._full)
         return tuple(
             place.valve(round(max(_LEAST, shares[output]), 6))
             for output, place in self._branches.items()
@@ -128,7 +135,7 @@ def costliest_first(costs: Mapping[str, float], excess: float) -> Shares:
     shares: Shares = {}
     for output, cost in sorted(costs.items(), key=lambda each: -each[1]):
         gone = min(cost, max(0.0, excess))
-        shares[output] = 1 - gone / cost
+        shares[output] = 1 - gone / cost if cost else 1.0
         excess -= gone
     return shares
 
@@ -139,7 +146,7 @@ def uniform_by_cost(costs: Mapping[str, float], excess: float) -> Shares:
     >>> uniform_by_cost({"a": 2.0, "b": 1.0}, excess=1.5)
     {'a': 0.5, 'b': 0.5}
     """
-    return dict.fromkeys(costs, 1 - min(1.0, excess / sum(costs.values())))
+    return dict.fromkeys(costs, 1 - min(1.0, excess / (sum(costs.values()) or 1.0)))
 
 
 class LatencyFeedback:
@@ -152,6 +159,7 @@ class LatencyFeedback:
         self._threshold, self._share = threshold, 1.0
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self.failure: Exception | None = None
 
     def begin(self, runtime: Any) -> None:
         self._runtime = runtime
@@ -167,12 +175,18 @@ class LatencyFeedback:
         """Nothing to tell."""
 
     def _run(self) -> None:
-        while not self._over.wait(self.EVERY):
-            for name, query in list(self._runtime.queries.items()):
-                if SOURCE in query.sub.inputs:
-                    age = query.situation().inputs[SOURCE].oldest_age or 0.0
-                    self._share = self.next_share(self._share, age)
-                    self._runtime.set_valves(name, at_the_source(self._share))
+        try:
+            while not self._over.wait(self.EVERY):
+                self._look()
+        except Exception as error:  # otherwise it would go on as a run without control
+            self.failure = error
+
+    def _look(self) -> None:
+        for name, query in list(self._runtime.queries.items()):
+            if SOURCE in query.sub.inputs:
+                age = query.situation().inputs[SOURCE].oldest_age or 0.0
+                self._share = self.next_share(self._share, age)
+                self._runtime.set_valves(name, at_the_source(self._share))
 
     def next_share(self, share: float, age: float) -> float:
         """The share after a look at the age of the oldest waiting tuple."""

@@ -8,11 +8,13 @@ files; one judge (`benchmarks/qos/judge.py`) computes the utility of all contend
 saw. What has not appeared when the largest threshold has passed after the end is lost. The order of the
 contenders is drawn by the seed.
 
-Contenders: none, round-robin and fifo (no shedding), static (told the factor, drops at the source
-throughout), random (our amount, at the source, all outputs alike), costliest and uniform (our amount, at the
-branches: the costliest first, or all alike), latency (feedback on the delay alone), state and feedback
-(ours). With `--doubled` the costly box takes twice as long from the middle of the overload on. The oracle is
-a linear program over the costs measured at x1, without delays: a bound, no system.
+Contenders: none, round-robin, fifo, state-only and feedback-only (our schemes; these four schedule and do
+not shed), static (told the factor, drops at the source throughout), random (our amount, at the source, all
+outputs alike), costliest and uniform (our amount, at the branches: the costliest first, or all alike),
+latency (feedback on the delay alone), state and feedback (ours). With `--doubled` the costly box takes twice
+as long from the middle of the overload to its end. The oracle is a linear program over the costs measured at
+x1, without delays, at the capacity that x1 uses. At x1 zones are kept without control, and longer trains do
+more; `saturated` is the same program at the rate that gets through when nothing has to be in time.
 
 Figure: utility of each contender and of the oracle; for the strict output the share of seconds in time, and
         the time from the onset to its last late answer; the time from the end to the first whole input, and
@@ -61,26 +63,32 @@ def plan_of(rate: float, factor: float, chosen: argparse.Namespace) -> TrafficPl
 
 def oracle(x1: Capacity, factor: float, bench: Bench) -> dict[str, Any]:
     """The bound at this factor: the load grows with the rate, what may be used stays that of x1."""
-    bound = bound_at(x1, factor, bench)
-    if bench.assignment.doubled_from is None:
-        return {"utility": bound.utility, "shares": bound.shares}
+    bound, saturated = (bound_at(x1, factor, bench, usable) for usable in (1.0, x1.saturated / x1.rate))
+    told = {"shares": bound.shares, "saturated": saturated.utility}
+    if bench.assignment.doubled is None:
+        return {"utility": bound.utility, **told}
     doubled = bound_at(x1, factor, bench, costly=2.0)
     utility = (bound.utility + doubled.utility) / 2  # the cost doubles in the middle
-    return {"utility": utility, "shares": bound.shares, "shares_doubled": doubled.shares}
+    return {"utility": utility, **told, "shares_doubled": doubled.shares}
 
 
-def bound_at(x1: Capacity, factor: float, bench: Bench, costly: float = 1.0) -> Bound:
-    """`costly`: by how much the costly box costs more than at x1."""
+def bound_at(x1: Capacity, factor: float, bench: Bench, usable: float = 1.0, costly: float = 1.0) -> Bound:
+    """`usable`: of the capacity at x1; `costly`: by how much the costly box costs more than at x1."""
     offered = [
         replace(node, load=factor * node.load * (costly if node.name.endswith(f"/{COSTLY}") else 1.0))
         for node in x1.nodes
     ]
-    capacity_used = sum(node.load for node in x1.nodes)
+    capacity_used = usable * sum(node.load for node in x1.nodes)
     return best_shares(offered, graphs(bench.assignment), capacity_used, {VALUED: worth_kept})
 
 
-def compete(bench: Bench, x1: Capacity, factor: float, chosen: argparse.Namespace) -> dict[str, Any]:
-    """All chosen contenders at one factor, on the same files, in an order drawn by the seed."""
+def compete(
+    bench: Bench, x1: Capacity, factor: float, chosen: argparse.Namespace, pieces: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """All chosen contenders at one factor, on the same files, in an order drawn by the seed.
+
+    The piece is among `pieces` from the start: should one contender fail, the others are kept.
+    """
     plan = plan_of(x1.rate, factor, chosen)
     prepared = bench.prepared(plan)
     due = bench.due(prepared, plan)
@@ -88,22 +96,19 @@ def compete(bench: Bench, x1: Capacity, factor: float, chosen: argparse.Namespac
     order = list(chosen.contenders)
     random.Random(chosen.seed * 1000 + factor).shuffle(order)
     results: dict[str, Any] = {}
+    piece = {"factor": factor, "order": order, "plan": plan.plain(), "due": due.totals, "oracle": bound}
+    pieces.append({**piece, "contenders": results})
     for name in order:
         if time.monotonic() - bench.began + plan.seconds + _AROUND > chosen.budget:
             continue
         results[name] = one(bench, name, factor, prepared, plan, due, x1)
         results[name]["of_oracle"] = results[name]["utility"] / bound["utility"]
         tell(name, factor, results[name])
-    return {
-        "factor": factor,
-        "order": order,
+    pieces[-1] |= {
         "left_out": [name for name in order if name not in results],
-        "plan": plan.plain(),
-        "due": due.totals,
-        "oracle": bound,
-        "contenders": results,
         "overloaded": overloaded(results),
     }
+    return pieces[-1]
 
 
 def overloaded(results: dict[str, Any]) -> bool | None:
@@ -129,10 +134,10 @@ def one(  # noqa: PLR0917 - what a trial is made of
     where = places(net)
     control = controller(name, Told(factor, min(thresholds), x1.nodes, where))
     observed = bench.run(name, prepared, control, patience=max(thresholds))
-    begin, end = plan.span("overload")
+    begin, end = span = plan.span("overload")
     kept = kept_load(observed, where, x1.nodes, begin, end)
     return {
-        **figures(observed, due, plan, qos),
+        **figures(observed, due, qos, span),
         "valves_open_s": all_open_after(observed, end),
         "turns_per_minute": 60 * turns(load for _, load in kept) / (end - begin),
         "kept_load": kept,
@@ -203,7 +208,8 @@ def main() -> int:
     if chosen.burn is not None:
         assignment = replace(assignment, burn_us=chosen.burn)
     if chosen.doubled:
-        assignment = replace(assignment, doubled_from=chosen.calm + chosen.seconds / 2)
+        doubled = chosen.calm + chosen.seconds / 2, chosen.calm + chosen.seconds
+        assignment = replace(assignment, doubled=doubled)
     config = {
         "assignment": asdict(assignment),
         "seconds": chosen.seconds,
@@ -224,8 +230,7 @@ def main() -> int:
             "pieces": [],
         }
         for factor in chosen.factors:
-            piece = compete(bench, x1, factor, chosen)
-            record.figures["pieces"].append(piece)
+            piece = compete(bench, x1, factor, chosen, record.figures["pieces"])
             check(record, piece)
             show(
                 f"x{factor:g} of {x1.rate:,.0f} tuples/s; oracle {piece['oracle']['utility']:.3f}",

@@ -25,17 +25,27 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-Q3 = ("none", "round-robin", "fifo", "state", "feedback")
+from benchmarks.qos.summary import assignment_of
+
+Q3 = ("none", "round-robin", "fifo", "state-only", "feedback-only", "state")
 Q4 = ("random", "costliest", "uniform", "state", "oracle")
 _COLOURS = {
     "none": "#7a7a7a", "round-robin": "#8f6bb3", "fifo": "#4f86a8", "static": "#b5651d", "random": "#c77d1e",
     "latency": "#3a8a7d", "costliest": "#2f6db5", "uniform": "#b0a11e",
-    "state": "#a33b5c", "feedback": "#5d8a3a", "oracle": "#222222",
+    "state": "#a33b5c", "feedback": "#5d8a3a", "state-only": "#d48aa3", "feedback-only": "#a8c890",
+    "oracle": "#222222",
 }  # fmt: skip
 
 
 def pieces_of(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [piece for result in results for piece in result["figures"]["pieces"]]
+    """The pieces of the base assignment; what was said to be overload and was none is left out."""
+    return [
+        piece
+        for result in results
+        if assignment_of(result) == "base"
+        for piece in result["figures"]["pieces"]
+        if piece.get("overloaded") is not False or piece["factor"] <= 1
+    ]
 
 
 def by_load(

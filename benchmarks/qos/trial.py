@@ -16,8 +16,8 @@ from typing import Any
 import penstock as ps
 from benchmarks.common import facts
 from benchmarks.common.process_tree import DiskReads, cpu_seconds, disk_reads, memory_mb
+from benchmarks.qos.processes.watcher import files_in
 from benchmarks.qos.traffic import PERIOD, arrivals_in
-from benchmarks.qos.watcher import files_in
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 
@@ -113,7 +113,7 @@ def run_trial(
 @contextlib.contextmanager
 def beside(name: str, *words: object) -> Iterator[subprocess.Popen[bytes]]:
     """The driver or the watcher as a process; it ends when its input is closed."""
-    command = [sys.executable, "-m", f"benchmarks.qos.{name}", *map(str, words)]
+    command = [sys.executable, "-m", f"benchmarks.qos.processes.{name}", *map(str, words)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=facts.ROOT, env=os.environ) as process:
         try:
             yield process

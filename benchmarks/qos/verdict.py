@@ -10,7 +10,7 @@ from benchmarks.common.tables import quantile
 from benchmarks.qos import judge
 from benchmarks.qos.answers import WINDOWED, Delivered, Due, delivered_in
 from benchmarks.qos.judge import Second
-from benchmarks.qos.traffic import TrafficPlan, worst_lag
+from benchmarks.qos.traffic import worst_lag
 from benchmarks.qos.trial import Observed
 from penstock.control.roadmap import LoadNode
 from penstock.control.valve_places import ValvePlace
@@ -33,11 +33,11 @@ def judged(observed: Observed, due: Due, qos: Mapping[str, QoS]) -> tuple[dict[s
 
 
 def figures(
-    observed: Observed, due: Due, plan: TrafficPlan, qos: Mapping[str, QoS], phase: str = "overload"
+    observed: Observed, due: Due, qos: Mapping[str, QoS], span: tuple[float, float]
 ) -> dict[str, Any]:
-    """What a result tells of one contender."""
+    """What a result tells of one contender in a stretch of time, in seconds since the first file."""
     seconds, delivered = judged(observed, due, qos)
-    begin, end = plan.span(phase)
+    begin, end = span
     during = {name: judge.between(each, begin, end) for name, each in seconds.items()}
     utilities = {name: judge.mean_utility(each) for name, each in during.items()}
     strict = judge.strict_figures(seconds[STRICT], qos[STRICT], begin, end)

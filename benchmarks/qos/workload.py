@@ -38,8 +38,8 @@ class Assignment:
     """Which weights the branches have, and which branch costs; `burn_us` 0: answers only, at no cost.
 
     `grain`: what `means` says to be shed by ("windows", "keys"); empty: it says nothing. `all_or_nothing`:
-    `alarms` have no loss graph, so one lost alarm makes its second worthless. `doubled_from`: the second of
-    event time from which on a tuple of the costly branch costs twice as much. Nobody is told.
+    `alarms` have no loss graph, so one lost alarm makes its second worthless. `doubled`: the seconds of event
+    time, begin and end, in which a tuple of the costly branch costs twice as much. Nobody is told.
     """
 
     name: str = "base"
@@ -48,7 +48,7 @@ class Assignment:
     burn_us: float = BURN_US
     grain: str = ""
     all_or_nothing: bool = False
-    doubled_from: float | None = None
+    doubled: tuple[float, float] | None = None
 
     def weight(self, output: str) -> float:
         return self.weights[OUTPUTS.index(output)]
@@ -72,17 +72,19 @@ class Burn:
     """
 
     micros: float
-    doubled_from: float | None = None
+    doubled: tuple[float, float] | None = None
 
     def __call__(self, table: pa.Table) -> pa.Table:
         self._use((table.num_rows + self._doubled(table)) * self.micros * 1e-6)
         return pa.table({"score": table["spd"].cast(pa.float64())})
 
     def _doubled(self, table: pa.Table) -> int:
-        if self.doubled_from is None:
+        if self.doubled is None:
             return 0
-        since = pa.scalar(START + timedelta(seconds=self.doubled_from), table.schema.field("time").type)
-        return pc.sum(pc.greater_equal(table["time"], since)).as_py() or 0
+        kind = table.schema.field("time").type
+        begin, end = (pa.scalar(START + timedelta(seconds=each), kind) for each in self.doubled)
+        inside = pc.and_(pc.greater_equal(table["time"], begin), pc.less(table["time"], end))
+        return pc.sum(inside).as_py() or 0
 
     def _use(self, seconds: float) -> None:
         until, x = time.thread_time() + seconds, 1.0
@@ -158,7 +160,7 @@ def network(source: Path, out: Path, assignment: Assignment) -> ps.Network:
 def _costly(stream: ps.Stream, branch: str, assignment: Assignment) -> ps.Stream:
     if branch != assignment.costly:
         return stream
-    burn = Burn(assignment.burn_us, assignment.doubled_from)
+    burn = Burn(assignment.burn_us, assignment.doubled)
     return stream.apply(burn, reads=["time", "spd"], produces="score DOUBLE", name=COSTLY)
 
 

@@ -9,11 +9,19 @@ from datetime import timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.qos.contenders import NAMES, LatencyFeedback, Told, at_the_source, branch_costs, controller
+from benchmarks.qos.contenders import (
+    NAMES,
+    UNSHED,
+    LatencyFeedback,
+    Told,
+    at_the_source,
+    branch_costs,
+    controller,
+)
 from benchmarks.qos.oracle import best_shares, maximise
+from benchmarks.qos.processes.watcher import files_in, new_files
 from benchmarks.qos.traffic import Phase, TrafficPlan, arrivals_in, write_files
 from benchmarks.qos.trial import beside
-from benchmarks.qos.watcher import files_in, new_files
 from benchmarks.qos.workload import OUTPUTS, PERMUTATIONS, START, Burn, graphs, network, worth_kept
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,7 +92,8 @@ def test_every_contender_can_be_made():
     contenders = {name: controller(name, Told(2.0, 2.0)) for name in NAMES}
     assert contenders["none"] is None
     assert contenders["static"].share == 0.5
-    assert [contenders[name].settings.shed for name in ("fifo", "round-robin")] == [False, False]
+    assert [contenders[name].settings.priority for name in UNSHED] == list(UNSHED.values())
+    assert not any(contenders[name].settings.shed for name in UNSHED)
     assert [contenders[name].settings.shed for name in ("state", "feedback")] == [True, True]
     with pytest.raises(ValueError, match="no contender"):
         controller("magic", Told(2.0, 2.0))
@@ -137,11 +146,16 @@ def test_burning_uses_the_time_it_says_and_changes_nothing():
     assert time.thread_time() - before >= 0.05
 
 
-def test_from_its_second_on_a_doubled_box_uses_twice_the_time():
+def test_while_it_is_doubled_a_box_uses_twice_the_time():
     times = [START + timedelta(seconds=at) for at in (1, 2, 3)] * 400
     table = pa.table({"time": pa.array(times, pa.timestamp("us", "UTC")), "spd": pa.array([3] * 1200)})
+    assert [Burn(50.0, doubled)._doubled(table) for doubled in (None, (3.0, 9.0), (1.0, 3.0))] == [
+        0,
+        400,
+        800,
+    ]
     before = time.thread_time()
-    Burn(50.0, doubled_from=3.0)(table)
+    Burn(50.0, (3.0, 9.0))(table)
     assert time.thread_time() - before >= 0.08
 
 

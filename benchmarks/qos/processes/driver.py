@@ -1,6 +1,6 @@
 """The driver, a process of its own: puts prepared files into a folder at their time, and stamps them.
 
-    python -m benchmarks.qos.driver PREPARED FOLDER LOG PERIOD
+    python -m benchmarks.qos.processes.driver PREPARED FOLDER LOG PERIOD
 
 One file every PERIOD seconds. A line of the log is the number of a file and when it was there. It ends after
 the last file, or when its standard input is closed.

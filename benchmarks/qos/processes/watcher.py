@@ -1,6 +1,6 @@
 """The watcher, a process of its own: sees output files appear, and stamps them.
 
-    python -m benchmarks.qos.watcher FOLDER LOG
+    python -m benchmarks.qos.processes.watcher FOLDER LOG
 
 Looks at the sub-folders of FOLDER thirty times a second. A line of the log is an output, a file and when it
 was first seen. Ends when its standard input is closed.

@@ -1,0 +1,1 @@
+"""What runs beside a trial: one process gives the input, one sees the output."""
