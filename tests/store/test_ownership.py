@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -90,6 +91,29 @@ def test_a_dead_owner_is_followed_though_its_fork_lives(tmp_path):
     finally:
         os.kill(child, signal.SIGKILL)
         process.stdout.close()
+
+
+def test_a_fork_that_has_not_run_yet_is_waited_for(tmp_path, other_process):
+    """It holds the lock of the dead owner until it is scheduled for the first time."""
+    other_process.kill()
+    other_process.wait()
+    fork = os.open(tmp_path / "owners/000001.json", os.O_RDWR)
+    fcntl.flock(fork, fcntl.LOCK_EX)
+    held = own(tmp_path, timing=FakeTime(lambda: fcntl.flock(fork, fcntl.LOCK_UN)).timing)
+    assert (held.epoch, held.follows_dead) == (2, True)
+    held.release()
+    os.close(fork)
+
+
+def test_a_lock_that_outlives_its_owner_refuses(tmp_path, other_process):
+    """Who holds it may be the owner after all, in a container that numbers processes its own way."""
+    other_process.kill()
+    other_process.wait()
+    other = os.open(tmp_path / "owners/000001.json", os.O_RDWR)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with pytest.raises(OwnedError):
+        own(tmp_path, timing=FakeTime().timing)
+    os.close(other)
 
 
 def test_a_dead_owner_is_followed_at_once(tmp_path, other_process):

@@ -34,6 +34,7 @@ _LOG = logging.getLogger("penstock")
 FOLDER = "owners"
 _KEPT = 8  # records of earlier owners
 _TRIES = 50
+_FORK_PATIENCE = 5.0  # seconds
 
 Lock = Literal["held", "free", "unknown"]
 Verdict = Literal["follow", "refuse", "watch"]
@@ -210,7 +211,7 @@ def _may_follow(folder: Path, owner: Owner, me: Owner, take_over: bool, timing: 
     """Whether the last owner is dead. If it lives, refuse, unless it has let go or we take over."""
     if _ended(folder, owner.epoch).exists():
         return owner.same_host(me) and not _lives(owner)
-    decision = verdict(owner, me, _lock_of(folder, owner.epoch), lives=_lives(owner))
+    decision = _decide(folder, owner, me, timing)
     if decision == "follow":
         return True
     if take_over:
@@ -223,6 +224,21 @@ def _may_follow(folder: Path, owner: Owner, me: Owner, take_over: bool, timing: 
         f"checkpoint {folder.parent} is in use by {owner}",
         hint="stop that process; or take over from it with --take-over (in Python: take_over=True)",
     )
+
+
+def _decide(folder: Path, owner: Owner, me: Owner, timing: Timing) -> Verdict:
+    """The verdict on an owner, once a fork of a dead one has had time to close the lock it inherited.
+
+    A child that has just been forked holds the lock until it runs for the first time. If its parent is killed
+    in that moment, the lock outlives its owner by as long as the machine is busy.
+    """
+    until = timing.clock() + _FORK_PATIENCE
+    while True:
+        lives = _lives(owner)
+        lock = _lock_of(folder, owner.epoch)
+        if lock != "held" or lives or not owner.same_host(me) or timing.clock() >= until:
+            return verdict(owner, me, lock, lives=lives)
+        timing.sleep(0.05)
 
 
 def _counts(counter: Path, timing: Timing) -> bool:
