@@ -51,7 +51,7 @@ def machine() -> dict[str, str | int | float]:
     """Cores, memory, processor and kernel."""
     facts = measured_machine()
     return {
-        "cores": facts["cores"] or 0,
+        "cores": facts["cores"],
         "memory_gb": facts["memory_gb"],
         "processor": facts["processor"],
         "system": facts["system"],

@@ -18,17 +18,25 @@ from penstock.linear_road.run.rating_record import Trial
 RATES = np.array([1, 1, 2, 2, 4, 4], np.int64)
 
 
-def trial(expressways: float, begin: int, end: int, left: int | None) -> Trial:
+def trial(expressways: float, begin: int, end: int, answers: int | None, state: int = 0) -> Trial:
     told: dict[str, Any] = {"L": expressways, "seconds": [begin, end]}
-    return cast("Trial", told if left is None else {**told, "disk_bytes": left})
+    left = {} if answers is None else {"disk_bytes": answers + state, "answer_bytes": answers}
+    return cast("Trial", told | left)
 
 
-def test_what_is_needed_grows_with_the_tuples_and_the_greediest_trial_counts() -> None:
+def test_answers_grow_with_the_tuples_and_the_greediest_trial_counts() -> None:
     done = [trial(10, 4, 6, 800), trial(20, 4, 6, 1_000), trial(40, 4, 6, None)]
     assert bytes_needed(done, RATES, Window(4, 4, 6), 20) == 1_600
     assert bytes_needed(done, RATES, Window(0, 0, 6), 10) == 1_400
     assert bytes_needed([], RATES, Window(0, 0, 6), 10) == 0
     assert bytes_needed([trial(40, 4, 6, None)], RATES, Window(0, 0, 6), 10) == 0
+
+
+def test_state_grows_with_the_expressways_and_not_with_the_minutes() -> None:
+    done = [trial(10, 4, 6, 800, state=300)]
+    assert bytes_needed(done, RATES, Window(4, 4, 6), 10) == 800 + 300
+    assert bytes_needed(done, RATES, Window(0, 0, 6), 10) == 1_400 + 300
+    assert bytes_needed(done, RATES, Window(4, 4, 6), 20) == 1_600 + 600
 
 
 def test_the_refusal_says_how_much_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,3 +51,4 @@ def test_all_that_a_run_has_left_counts(tmp_path: Path) -> None:
     (tmp_path / "a" / "b" / "answers").write_bytes(b"12345")
     (tmp_path / "run.json").write_bytes(b"123")
     assert bytes_under(tmp_path) == 8
+    assert bytes_under(tmp_path / "run.json") == 3

@@ -1,7 +1,8 @@
 """Whether the disk has room for a trial: answers and state of a large L take tens of gigabytes.
 
 A run that finds the disk full looks like one that L was too much for, so the rating would be too low. It is
-better to stop before it. Idea: what earlier trials have left, for each tuple that they were given.
+better to stop before it. Idea: what earlier trials have left. Answers grow with the tuples that came, so with
+the length of a trial too; everything else is state, and grows with L only.
 """
 
 from __future__ import annotations
@@ -18,23 +19,31 @@ from penstock.linear_road.run.rating_record import Trial
 _GB = 1e9
 
 
-def bytes_under(folder: Path) -> int:
-    """What the files of a folder take, by their lengths."""
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+def bytes_under(path: Path) -> int:
+    """What a file, or the files of a folder, take: by their lengths."""
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.lstat().st_size for file in files if file.is_file())
 
 
 def bytes_needed(trials: Sequence[Trial], rates: Int64s, window: Window, expressways: float) -> float:
-    """What a trial will leave on the disk, by the most greedy one so far; 0 if none tells.
+    """What a trial will leave on the disk, by the most greedy ones so far; 0 if none tells.
 
     `rates`: tuples by second, from the first second of the traffic on.
     """
-    tuples = expressways * rates[window.begin : window.end].sum()
-    return max((tuples * _by_tuple(trial, rates) for trial in trials), default=0.0)
+    told = [trial for trial in trials if "answer_bytes" in trial]
+    tuples = expressways * float(rates[window.begin : window.end].sum())
+    answers = max((_answers_by_tuple(trial, rates) for trial in told), default=0.0)
+    state = max((_state_by_expressway(trial) for trial in told), default=0.0)
+    return tuples * answers + expressways * state
 
 
-def _by_tuple(trial: Trial, rates: Int64s) -> float:
+def _answers_by_tuple(trial: Trial, rates: Int64s) -> float:
     begin, end = trial["seconds"]
-    return (trial.get("disk_bytes") or 0) / max(1.0, trial["L"] * float(rates[begin:end].sum()))
+    return trial["answer_bytes"] / max(1.0, trial["L"] * float(rates[begin:end].sum()))
+
+
+def _state_by_expressway(trial: Trial) -> float:
+    return max(0, trial["disk_bytes"] - trial["answer_bytes"]) / trial["L"]
 
 
 def refuse_without_room(folder: Path, needed: float, expressways: float) -> None:

@@ -184,6 +184,7 @@ class TrialRun:
         verdict = self.verdict() if record["finished"] else None
         trial = judged(self.step, self.window, record, verdict, round(time.monotonic() - began, 1))
         trial["disk_bytes"] = bytes_under(self.folder)
+        trial["answer_bytes"] = bytes_under(answers_of(self.folder))
         return trial
 
     def clear(self) -> None:

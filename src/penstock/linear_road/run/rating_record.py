@@ -39,6 +39,7 @@ Trial = TypedDict(
         "load_at_end": float,
         "took_s": float,
         "disk_bytes": NotRequired[int],
+        "answer_bytes": NotRequired[int],
     },
 )
 """One trial. `void`: why it says nothing about the system. `crashed`: how its run ended without a record."""

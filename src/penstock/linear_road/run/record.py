@@ -14,9 +14,9 @@ READ_BY = "a task of Spark"
 
 
 class Machine(TypedDict):
-    """The machine that the figures come from; `load`: how busy it was at that moment."""
+    """The machine that the figures come from: `cores` that could be used, `load` at that moment."""
 
-    cores: int | None
+    cores: int
     memory_gb: float
     processor: str
     system: str

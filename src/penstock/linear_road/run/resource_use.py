@@ -23,6 +23,7 @@ import psutil
 
 from penstock.linear_road.run.machine_state import machine_state
 from penstock.linear_road.run.record import Cost, Machine, SampleFigures
+from penstock.process.cores import usable_cores
 
 PACKAGES: tuple[str, ...] = ("penstock", "pyspark", "pyarrow", "numpy", "numba", "pandas", "duckdb")
 _MEMORY_EVERY = 30
@@ -170,7 +171,7 @@ def _per_million(first: Sample, last: Sample) -> float | None:
 def machine() -> Machine:
     """The machine that the figures come from; `load`: how busy it was at that moment."""
     return {
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
