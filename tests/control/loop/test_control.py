@@ -228,6 +228,26 @@ def test_an_impossible_delay_is_refused_before_the_run(tmp_path):
         ps.Control().begin(FakeRun(tmp_path, net, trains=0))
 
 
+@pytest.mark.parametrize(
+    ("trains", "refused"),
+    [
+        ([(500_000, 3.0)], False),  # one train of a run that was killed: all of it may be its tuples
+        ([(1_000, 9.9), (10_000, 5.2), (2_000, 1.8)], False),  # cold ones
+        ([(2_000, 2.0)] * 20, False),  # of one length: nobody knows what is fixed
+        ([(500 * (1 + n % 6), 1.0 + 0.0001 * (1 + n % 6)) for n in range(20)], True),
+    ],
+)
+def test_earlier_trains_refuse_a_run_only_if_they_tell_enough(tmp_path, trains, refused):
+    run = FakeRun(tmp_path, trains=0)
+    for number, (rows, seconds) in enumerate(trains):
+        run.catalog.record_train(TrainRecord("alarms", number, 0.0, seconds, rows))
+    if refused:
+        with pytest.raises(PenstockError, match=r"trains on its way take 1\.00 s even without tuples"):
+            ps.Control().begin(run)
+    else:
+        begun(run).end()
+
+
 def test_a_delay_that_the_measured_rate_cannot_meet_is_warned_of(tmp_path):
     run = FakeRun(tmp_path)
     run.catalog.record_second(5, [InputLoad("cars", "alarms", 5.0, 0, 2e6, 0, None, 0.1)], [])

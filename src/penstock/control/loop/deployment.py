@@ -12,8 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.control.analysis import PART, analyse
-from penstock.control.costs import costs_of
+from penstock.control.costs import costs_of, entered
+from penstock.control.line_fit import fit_line
 from penstock.control.loop.structure import Structure, rated
+from penstock.engine.contract.policy import LIMITS, form_group
 from penstock.model.control_settings import ControlSettings
 from penstock.model.costs import Line, MeasuredCosts, MeasuredSubnetwork
 from penstock.model.errors import PenstockError
@@ -26,6 +28,8 @@ if TYPE_CHECKING:  # whoever has no PySpark is told so by the runtime, in one se
 
 LEAST_TRAIN = 0.05
 """Seconds that no train on Spark stays below, however few its tuples are."""
+_SHORT = form_group(LIMITS.job_tuples)
+_ENOUGH_TRAINS = 16  # before earlier trains may be a reason to refuse a run
 
 _NO_CPU = (
     "the CPU of trains cannot be measured here, only on one Linux machine with a local master: control does "
@@ -46,8 +50,20 @@ def must_be_possible(subs: Sequence[SubNetwork], trains: Mapping[str, Sequence[T
 
 
 def _floor(trains: Iterable[TrainRecord]) -> float:
-    """What the shortest train took: a line through trains of a busy hour may say more."""
-    return max(LEAST_TRAIN, min((train.duration for train in trains if train.rows_in), default=0.0))
+    """What a train takes at least without tuples. Never too much: who is refused cannot find out more.
+
+    Only short trains count, which run alike with control and without, and only if there are enough of them:
+    the first ones of a run take many times as long. What their tuples took is left out.
+    """
+    short = [train for train in trains if train.rows_in and form_group(train.rows_in) <= _SHORT]
+    if len(short) < _ENOUGH_TRAINS:
+        return LEAST_TRAIN
+    tuples, seconds = [entered(each) for each in short], [each.duration for each in short]
+    # Where all are of one length, all of their time may be that of their tuples.
+    line = fit_line(tuples, seconds, [form_group(each.rows_in) for each in short])
+    per_tuple = 0.0 if line is None else line.per_tuple
+    without = [took - per_tuple * n for n, took in zip(tuples, seconds, strict=True)]
+    return max(LEAST_TRAIN, min(without))
 
 
 def _impossible(name: str, threshold: float, fixed: float) -> PenstockError:
