@@ -77,7 +77,6 @@ class SubnetworkQuery:
         self.trains.here = self._here
         self._planner = TicketPlanner(sub, self.inputs, steering, self.settings.partitions)
         self._reports = TrainReports(sub)
-        self.rated_points = self._reports.rated_points
         self.finished = threading.Event()
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -96,6 +95,11 @@ class SubnetworkQuery:
         self.failure: BaseException | None = None
         self._told = False  # somebody has asked and knows of the failure
         self._recover()
+
+    @property
+    def rated_points(self) -> tuple[str, ...]:
+        """The views and points with a QoS that it writes, at this moment."""
+        return self._reports.rated_points
 
     def _source_memories(self) -> dict[str, Path]:
         """The directory in which each source remembers what it has seen."""

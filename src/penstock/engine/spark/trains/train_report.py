@@ -16,16 +16,21 @@ from penstock.rewrite.subnetworks import SubNetwork, reaching
 
 
 class TrainReports:
-    """Reports of the trains of one sub-network. `rated_points`: its views and points with a QoS."""
+    """Reports of the trains of one sub-network."""
 
     def __init__(self, sub: SubNetwork) -> None:
         self._sub, nodes = sub, sub.network.nodes
-        self.rated_points = tuple(name for name in sub.points if nodes[name].qos is not None)
         self._direct = frozenset(
             name
             for name in (*sub.outputs, *sub.points)
             if not any(Trait.STATEFUL in nodes[n].traits for n in reaching(sub.network, [name]))
         )
+
+    @property
+    def rated_points(self) -> tuple[str, ...]:
+        """Its views and points with a QoS, which a view may get while it runs."""
+        nodes = self._sub.network.nodes
+        return tuple(name for name in self._sub.points if nodes[name].qos is not None)
 
     def report(
         self, ticket: Ticket, commit: Commit, outcome: Outcome, *, started: float, seconds: float, needed: int
