@@ -84,6 +84,29 @@ def test_all_sub_networks_together_need_the_cpu():
     assert "need 1.82 CPU-s a second" in told["alarms"]
 
 
+def test_what_has_no_qos_keeps_no_rated_output_from_being_good():
+    """It gets what is left, so only its own output falls behind."""
+    net = network()
+    bulk = net.source("bulk", ps.csv("in2", "time TIMESTAMP, spd INT"), timestamp="time")
+    net.output("slow", bulk.filter("spd > 0", name="moving"), to=ps.csv("out/s"))
+    known = costs()
+    known.subnetworks["slow"] = MeasuredSubnetwork(
+        "slow", 64, 10**6, Line(0.1, 1e-6), Line(0.1, 2e-6), Line(0.1, 2e-6)
+    )
+    told = problems(analyse(net, known, {"cars": 100_000, "bulk": 900_000}, cores=2))
+    assert told["alarms"] == told["means"] == ""
+    assert "need 2.20 CPU-s a second" in told["slow"]
+
+
+def test_what_writes_a_point_for_a_rated_output_is_its_load_too():
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in", "time TIMESTAMP, spd INT"), timestamp="time")
+    kept = cars.filter("spd > 0", name="fast").connection_point("kept")
+    kept.filter("spd > 9", name="busy").output("means", to=ps.csv("out/m"), qos=network().nodes["means"].qos)
+    told = problems(analyse(net, costs(cpu=4e-6, wall=1e-6), {"cars": 450_000}, cores=2))
+    assert "CPU-s a second" in told["means"]
+
+
 def test_capacity_is_what_trains_can_spread_over():
     assert capacity_of(costs(wall=4e-6, cpu=4e-6).subnetworks.values(), 2) == 1.0
     assert capacity_of(costs(wall=1e-6, cpu=9e-6).subnetworks.values(), 2) == 2.0

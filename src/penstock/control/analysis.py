@@ -92,8 +92,10 @@ def analyse(
     load = sum(each.load for each in loads)
     capacity = capacity_of(costs.subnetworks.values(), cores)
     ways = _ways(subs, {each.name: each for each in loads})
+    # The others get what is left, so they keep no rated output from being good.
+    first = sum(each.load for each in loads if each.name in _works_for_rated(subs))
     checks = tuple(
-        _check(name, qos, ways[sub.name], load, capacity, headroom)
+        _check(name, qos, ways[sub.name], load if qos is None else first, capacity, headroom)
         for sub in subs
         for name, qos in _ends(sub)
     )
@@ -188,6 +190,17 @@ def _ways(
         longest = max(above, key=lambda way: sum(each.fixed for each in way), default=())
         ways[sub.name] = (*longest, loads[sub.name])
     return ways
+
+
+def _works_for_rated(subs: Sequence[SubNetwork]) -> frozenset[str]:
+    """The sub-networks that work for an output or view with a QoS, through points too."""
+    names: set[str] = set()
+    read: set[str] = set()  # points that lead to one
+    for sub in reversed(subs):  # each comes before those whose points it reads
+        if read & set(sub.points) or any(qos is not None for _, qos in _ends(sub)):
+            names.add(sub.name)
+            read |= set(sub.inputs)
+    return frozenset(names)
 
 
 def _ends(sub: SubNetwork) -> list[tuple[str, QoS | None]]:

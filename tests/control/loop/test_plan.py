@@ -59,6 +59,24 @@ def test_twice_the_capacity_costs_the_expensive_output_first():
     assert not plan.exhausted
 
 
+def test_what_has_no_qos_is_no_reason_to_shed():
+    net = network()
+    bulk = net.source("bulk", ps.csv("in2/", "time TIMESTAMP, spd INT"), timestamp="time")
+    net.output("slow", bulk.filter("spd > 0", name="moving"), to=ps.csv("out/slow"))
+    structure = Structure(split(net))
+    costly = MeasuredSubnetwork("slow", 64, 1000, Line(0.2, 1e-5), Line(0.2, 2e-5), Line(0.2, 2e-5))
+    seen = picture(20.0, 0.3 * CAPACITY / ALL, 0.1)
+    load = InputLoad("bulk", "slow", 20.0, 0, 1e6, 10**7, None, 60.0)
+    both = replace(
+        seen,
+        subnetworks=(*seen.subnetworks, SubnetworkPicture("slow", (load,), trains=99)),
+        costs=MeasuredCosts(COSTS.boxes, {**COSTS.subnetworks, "slow": costly}),
+    )
+    plan, _ = decide(structure, both, Memory(), headroom=0.9, sheddable=MAY)
+    assert not plan.shedding
+    assert (plan.load, plan.left_over) == (pytest.approx(0.3 * CAPACITY), pytest.approx(20.0))
+
+
 def test_the_same_picture_gives_the_same_plan():
     pictures = [picture(20.0 + k / 4, 1.5 * CAPACITY / ALL, 1.0 + k / 10) for k in range(20)]
     assert plan_of(pictures) == plan_of(pictures)

@@ -7,7 +7,9 @@ import time
 from tests.control.loop.networks import STRICT
 
 from penstock.control.loop.exactness import Exactness
-from penstock.control.loop.reporting import output_report
+from penstock.control.loop.picture import Picture
+from penstock.control.loop.plan import Plan
+from penstock.control.loop.reporting import output_report, report_of
 from penstock.store.catalog.record_types import OutputSecond
 
 
@@ -29,3 +31,11 @@ def test_what_was_delivered_tells_the_delay():
 
 def test_an_output_for_which_nothing_is_due_has_no_delay():
     assert report(OutputSecond("alarms", int(time.time()) - 600, age=7.0)).delay_p99 is None
+
+
+def test_the_load_holds_what_gets_only_what_is_left():
+    told = [
+        report_of((), (), {}, {}, Picture(0.0, ()), plan).load
+        for plan in (Plan(), Plan(load=1.5, left_over=0.25))
+    ]
+    assert told == [None, 1.75]

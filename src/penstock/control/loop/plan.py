@@ -51,8 +51,9 @@ class Memory:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to hold now. `load`: CPU-seconds a second that the offered tuples need, unshed.
+    """What is to hold now. `load`: CPU-seconds a second that outputs with a QoS need, unshed.
 
+    `left_over`: what the others need, which get what is left.
     `usable`: how much of the capacity may be used. `remaining`: the load of what is kept. `exhausted`: it is
     still too much, and nothing more may be shed. `by_value`: outputs that lose tuples by value. `late`: the
     sub-network that is furthest behind, its age and its threshold. `left`: how long that had waited which its
@@ -62,6 +63,7 @@ class Plan:
     shares: Mapping[str, float] = field(default_factory=dict)
     boost: Mapping[str, float] = field(default_factory=dict)
     load: float | None = None
+    left_over: float = 0.0
     usable: float | None = None
     remaining: float | None = None
     lost: float = 0.0
@@ -83,7 +85,9 @@ def load_nodes(
 ) -> list[LoadNode]:
     """What uses CPU at the offered rates: in each sub-network what is around its boxes, and each box.
 
-    `by_value`: outputs whose tuples are dropped by value, at the input of their sub-network.
+    Sub-networks that work for no output with a QoS get what is left. So they are no load that has to fit, and
+    no reason to shed. `by_value`: outputs whose tuples are dropped by value, at the input of their
+    sub-network.
     """
     subs = by_name(structure.subs)
     late = {name: (decoded or {}).get(name, frozenset()) for name in subs}
@@ -91,9 +95,20 @@ def load_nodes(
     return [
         node
         for seen in picture.subnetworks
-        if not seen.held and seen.name in subs
+        if not seen.held and seen.name in subs and structure.ends(subs[seen.name], picture.costs)
         for node in _nodes_at(structure, subs[seen.name], seen.rates, picture.costs, late[seen.name])
     ]
+
+
+def _left_over(structure: Structure, picture: Picture) -> float:
+    """CPU-seconds a second that sub-networks need which work for no output with a QoS."""
+    subs = by_name(structure.subs)
+    return sum(
+        node.load
+        for seen in picture.subnetworks
+        if not seen.held and seen.name in subs and not structure.ends(subs[seen.name], picture.costs)
+        for node in _nodes_at(structure, subs[seen.name], seen.rates, picture.costs)
+    )
 
 
 def _nodes_at(
@@ -159,15 +174,15 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     values = {name: each for name, each in (values or {}).items() if name in sheddable}
     plain = load_nodes(structure, picture, decoded)
     nodes = load_nodes(structure, picture, decoded, [n for n, each in values.items() if each.at_input])
-    load = sum(node.load for node in nodes)
+    load, left_over = sum(node.load for node in nodes), _left_over(structure, picture)
     # Nothing comes: what is shed comes back, step by step. What an earlier run has shed, too.
     silent = not nodes and (memory.map is not None or _nothing_comes(picture))
     if picture.capacity is None or not (nodes or silent):
-        return Plan(boost=memory.boost), memory
+        return Plan(boost=memory.boost, left_over=left_over), memory
     usable = picture.capacity * usable_part(structure, picture.costs, headroom)
     most = picture.capacity * usable_part(structure, picture.costs, headroom, usable_share)
     late = _furthest_behind(structure, picture)
-    plan = Plan(boost=memory.boost, usable=usable)
+    plan = Plan(boost=memory.boost, usable=usable, left_over=left_over)
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1], left=late[0].left)
     memory = memory if silent else _with_map(memory, nodes, plain, sheddable, values, together)

@@ -162,9 +162,16 @@ def report_of(
             SubnetworkReport(seen.name, table.get(seen.name, 0.0), _waiting(seen.inputs), seen.running)
             for seen in picture.subnetworks
         ),
-        None if plan.load is None else round(plan.load, 6),
+        _offered_load(plan),
         None if picture.capacity is None else round(picture.capacity, 6),
     )
+
+
+def _offered_load(plan: Plan) -> float | None:
+    """What all offered tuples need; None as long as no cost is known."""
+    if plan.load is None and not plan.left_over:
+        return None
+    return round((plan.load or 0.0) + plan.left_over, 6)
 
 
 def _waiting(inputs: Iterable[object]) -> int | None:
