@@ -30,7 +30,14 @@ from penstock.control.loop.sentences import differs, exhausted_decision, held_de
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.values import ValueBook
 from penstock.control.loop.valves import Places, losing
-from penstock.control.loop.watching import candidates_of, facts_of, picture_of
+from penstock.control.loop.watching import (
+    candidates_of,
+    facts_of,
+    offered_to_rated,
+    picture_of,
+    rate_of_growth,
+    spent_on_rated,
+)
 from penstock.control.optimizer.cycle import Optimizer
 from penstock.control.priority import Ranking, priorities
 from penstock.control.report import REPORT, ROAD_MAP, VALUES, QosReport
@@ -52,6 +59,7 @@ _EVERY = 0.25  # seconds between two looks
 _REPORT_EVERY = 1.0
 _KEEP_VALUES_EVERY = 10.0
 _BUSY = 0.5  # of the capacity: from here on values are looked at
+_LOOKS = 21  # over which the load of the present is measured: five seconds
 
 
 class Control:
@@ -120,7 +128,7 @@ class Control:
         self._know(Structure(tuple(runtime.subs)))
         self._known: object = None  # with the network, what the structure was made of
         self._network: object = None
-        self._rates, self._used = ShedRates(), deque[tuple[float, float]](maxlen=64)
+        self._rates, self._spent = ShedRates(), deque[tuple[float, float]](maxlen=_LOOKS)
         self._lengths = LengthNews()
         self._plan, self._picture = Plan(), Picture(0.0, ())
         self._reported = float("-inf")
@@ -268,8 +276,7 @@ class Control:
         if self._silent:
             self._go_on()
         picture = self._take_picture(now)
-        if picture.measured is not None:
-            self._used.append((now, picture.measured))
+        self._spent.append((now, spent_on_rated(self._structure, picture)))
         may = self._places.sheddable(self._structure.qos) if self.settings.shed else {}
         before = self._memory.map
         plan, self._memory = decide(
@@ -358,7 +365,7 @@ class Control:
         return self._memory.shedding.kept
 
     def _note_shares(self, plan: Plan, picture: Picture, now: float) -> None:
-        offered = sum(sum(seen.rates.values()) for seen in picture.subnetworks)
+        offered = offered_to_rated(self._structure, picture)
         known = {name: self._shares.get(name, 1.0) for name in plan.shares}
         # Only what is told is applied: a share that creeps would end far from the last sentence about it.
         shares = {n: share if differs(known[n], share) else known[n] for n, share in plan.shares.items()}
@@ -444,11 +451,8 @@ class Control:
     # -- what it tells
 
     def _realised(self, decision: Decision) -> dict[str, float]:
-        load, records = self._cpu_a_second(time.monotonic() - self._began), self._runtime.running_records()
+        load, records = rate_of_growth(self._spent), self._runtime.running_records()
         return achieved(decision.subject, load, records.newest, records.output_seconds(), self._structure.qos)
-
-    def _cpu_a_second(self, now: float, over: float = 5.0) -> float:
-        return sum(cpu for at, cpu in self._used if at > now - over) / over
 
     def _tell(self) -> None:
         """Report without deciding anything."""

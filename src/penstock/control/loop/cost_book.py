@@ -37,6 +37,7 @@ class CostBook:
         self._fitted = float("-inf")
         self._fresh: list[TrainRecord] = []
         self.worked = 0.0  # CPU-seconds that trains spent on tuples, as the lines say
+        self.spent: dict[str, float] = {}  # the same as measured, by sub-network
 
     def note(self, record: TrainRecord) -> None:
         """A train has ended. The first ones of each form say nothing about those to come."""
@@ -88,7 +89,12 @@ class CostBook:
         with self._lock:
             fresh, self._fresh = self._fresh, []
             known = [(r, predicted_cpu(self._costs, r)) for r in fresh if r.cpu is not None]
-            self.worked += sum(predicted_cpu(self._costs, r, fixed=False) or 0.0 for r in fresh)
+            on_tuples = [(r, predicted_cpu(self._costs, r, fixed=False) or 0.0) for r in fresh]
+            self.worked += sum(cpu for _, cpu in on_tuples)
+            for record, cpu in on_tuples:
+                fixed = (predicted_cpu(self._costs, record) or 0.0) - cpu
+                measured = max(0.0, (record.cpu or 0.0) - fixed)
+                self.spent[record.subnetwork] = self.spent.get(record.subnetwork, 0.0) + measured
         pairs = [(record.cpu or 0.0, predicted) for record, predicted in known if predicted is not None]
         return (sum(cpu for cpu, _ in pairs), sum(p for _, p in pairs)) if pairs else None
 

@@ -59,6 +59,7 @@ class Picture:
     the trains that ended since the last look, by sub-network, with the tuples that entered: None if it was
     not measured. `zones`: whether each output was good in the last second; None if nothing was due. `worked`:
     CPU-seconds that trains have spent on tuples so far, as the cost lines say, without what is fixed.
+    `spent`: the same as measured, by sub-network.
     """
 
     now: float
@@ -69,3 +70,4 @@ class Picture:
     predicted: float | None = None
     zones: Mapping[str, bool | None] = field(default_factory=dict)
     worked: float = 0.0
+    spent: Mapping[str, float] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from penstock.control.loop.cost_book import CostBook
 from penstock.control.loop.dispatcher import SubnetworkFacts, age_of, waiting_of
 from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.plan import cpu_per_tuple
-from penstock.control.loop.structure import Structure
+from penstock.control.loop.structure import Structure, by_name
 from penstock.control.priority import Candidate
 from penstock.control.utility import in_good_zone
 from penstock.model.costs import Line, MeasuredCosts
@@ -46,7 +46,36 @@ def picture_of(
         None if used is None else used[1],
         {name: zone_now(graphs, seconds.get(name, ()), wall) for name, graphs in qos.items()},
         book.worked,
+        dict(book.spent),
     )
+
+
+def spent_on_rated(structure: Structure, picture: Picture) -> float:
+    """CPU-seconds that trains spent so far on tuples for outputs with a QoS: what a plan calls load."""
+    rated_subs = [sub.name for sub in structure.subs if structure.ends(sub, picture.costs)]
+    return sum(picture.spent.get(name, 0.0) for name in rated_subs)
+
+
+def rate_of_growth(seen: Sequence[tuple[float, float]]) -> float:
+    """By how much a figure grew a second, from looks at it: (when, figure).
+
+    >>> rate_of_growth([(10.0, 3.0), (12.0, 4.0), (14.0, 7.0)]), rate_of_growth([(10.0, 3.0)])
+    (1.0, 0.0)
+    """
+    if not seen or seen[-1][0] <= seen[0][0]:
+        return 0.0
+    (began, before), (ended, after) = seen[0], seen[-1]
+    return (after - before) / (ended - began)
+
+
+def offered_to_rated(structure: Structure, picture: Picture) -> float:
+    """Tuples a second that come from outside for outputs with a QoS. A point's tuples came before."""
+    subs, points = by_name(structure.subs), {name for sub in structure.subs for name in sub.points}
+    rates: dict[str, float] = {}  # a source that several sub-networks read counts once
+    for seen in picture.subnetworks:
+        if seen.name in subs and not seen.held and structure.ends(subs[seen.name], picture.costs):
+            rates |= {name: rate for name, rate in seen.rates.items() if name not in points}
+    return sum(rates.values())
 
 
 def _subnetwork(query: SubnetworkQuery, book: CostBook, wall: float) -> SubnetworkPicture:
