@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.linear_road.rate.search import Bounds, TrialOutcome, next_step, step_at
+from penstock.linear_road.rate.search import BRACKET, Bounds, TrialOutcome, is_next, next_step, step_at
 
 
 def search(carries: float, bounds: Bounds, confirms: float | None = None) -> tuple[float, list[TrialOutcome]]:
@@ -38,6 +38,17 @@ def test_finds_what_the_system_carries_to_within_one_step(
 def test_doubles_then_bisects() -> None:
     _, tried = search(300, Bounds(50))
     assert [t.expressways for t in tried] == [50, 100, 200, 400, 300, 350, 325, 312, 300]
+
+
+@given(carries=st.floats(0.5, 5000))
+def test_a_coarse_search_still_brackets(carries: float) -> None:
+    rating, tried = search(carries, Bounds(50, share=BRACKET))
+    assert is_next(rating, min(t.expressways for t in tried if not t.passed))
+
+
+def test_a_coarse_search_tries_less() -> None:
+    _, tried = search(2300, Bounds(2000, share=BRACKET))
+    assert [t.expressways for t in tried] == [2000, 4000, 3000, 2500, 2250, 2250]
 
 
 def test_nothing_passes() -> None:

@@ -22,6 +22,7 @@ from penstock.cli.shared_options import RecoveryOption
 from penstock.linear_road import RatePlan, rate_machine
 from penstock.linear_road.errors import RateError
 from penstock.linear_road.rate.rating import RATING, Watcher
+from penstock.linear_road.rate.search import SHARE
 from penstock.linear_road.rows.inputs import known_delivery
 from penstock.linear_road.run.plan import RECOVERY
 from penstock.linear_road.run.rating_record import Rating, Trial
@@ -80,6 +81,10 @@ def rate(
             help="How many times faster than real time; the limits shrink with it.",
         ),
     ] = 1.0,
+    search_step: Annotated[
+        float,
+        typer.Option("--step", help="How finely to search, as a share of L; at most 0.15, to bracket it."),
+    ] = SHARE,
     recovery: RecoveryOption = RECOVERY,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the answers of every trial.")] = False,
 ) -> None:
@@ -103,6 +108,7 @@ def rate(
             delivery=known_delivery(form),
             recovery=recovery,
             speed=speed,
+            step=search_step,
         )
         result = _rated(plan)
     # Import drawing late: a wrong option should be refused before matplotlib loads.

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rate.search import Bounds
+from penstock.linear_road.rate.search import BRACKET, SHARE, Bounds
 from penstock.linear_road.rows.arrays import Int64s
 from penstock.linear_road.rows.inputs import Delivery, known_delivery
 from penstock.linear_road.run.plan import RECOVERY, known_recovery
@@ -45,6 +45,8 @@ class RatePlan:
     recovery: str = RECOVERY
     speed: float = 1.0
     """How many times faster than real time; the limits shrink with it."""
+    step: float = SHARE
+    """How finely to search: how much larger the next L may be that fails, as a share."""
 
     def __post_init__(self) -> None:
         known_delivery(self.delivery)
@@ -58,6 +60,12 @@ class RatePlan:
                 raise InputError(f"{name} {value:g} is no size", expected="0.5, 1, 1.5 and so on")
         if self.end is not None and self.end < self.begin:
             raise InputError(f"--to {self.end:g} is below --from {self.begin:g}")
+        if not 0.01 <= self.step <= BRACKET:
+            raise InputError(
+                f"--step {self.step:g} is no step of the search",
+                expected=f"a share from 0.01 to {BRACKET:g}, such as 0.05",
+                hint="with a larger one the next L that fails would not bracket the rating",
+            )
         if min(self.minutes, self.trial_minutes) < 1 or self.warm_up < 0:
             raise InputError(
                 "--minutes, --trial-minutes or --warm-up is too short",
@@ -70,7 +78,7 @@ class RatePlan:
 
     @property
     def bounds(self) -> Bounds:
-        return Bounds(self.begin, self.end)
+        return Bounds(self.begin, self.end, self.step)
 
     @property
     def prepared_folder(self) -> Path:
@@ -93,6 +101,7 @@ class RatePlan:
             "format": self.delivery,
             "recovery": self.recovery,
             "speed": self.speed,
+            "step": self.step,
         }
 
 

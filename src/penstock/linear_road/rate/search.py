@@ -1,10 +1,10 @@
 """Which L to try next: the search for a rating as a pure function of the trials so far.
 
 Idea: start somewhere, then double while trials pass (or halve while they fail). Then bisect between the
-largest pass and the smallest failure until they are one step apart: 0.5 expressways at small L, 5 % at large.
-A longer run confirms the winner. A winner that fails there counts as a failure, and the search continues
-below it. The answer depends on the trials alone, so an interrupted search resumes from its list.
-`rating.py` runs the trials. L-rating: Arasu et al., VLDB 2004, section 3.3.
+largest pass and the smallest failure until they are one step apart: 0.5 expressways at small L, a share of L
+at large ones, 5 % unless the user sets it. A longer run confirms the winner. A winner that fails there counts
+as a failure, and the search continues below it. The answer depends on the trials alone, so an interrupted
+search resumes from its list. `rating.py` runs the trials. L-rating: Arasu et al., VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SMALLEST = 0.5
 """One direction of one expressway."""
 
 SHARE = 0.05
-"""The step at large L, as a share of it."""
+"""The step at large L, as a share of it, unless the user sets another."""
 
 
 BRACKET = 0.15
@@ -36,10 +36,11 @@ class TrialOutcome:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where to search: the first trial, and the largest L worth trying (None: no limit)."""
+    """Where to search: the first trial, the largest L worth trying (None: no limit), and how finely."""
 
     begin: float = 50
     end: float | None = None
+    share: float = SHARE
 
 
 @dataclass(frozen=True)
@@ -92,16 +93,16 @@ def _above(best: float, failure: float | None, bounds: Bounds) -> float | None:
         return None if best >= limit else min(best * 2, limit)
     # The grid may round the middle down to the best one. Then nothing is left between the two.
     middle = on_grid((best + failure) / 2)
-    return middle if failure - best > step_at(best) and best < middle < failure else None
+    return middle if failure - best > step_at(best, bounds.share) and best < middle < failure else None
 
 
-def step_at(expressways: float) -> float:
+def step_at(expressways: float, share: float = SHARE) -> float:
     """The step size of the search at this L.
 
-    >>> step_at(2.5), step_at(10), step_at(200)
-    (0.5, 0.5, 10.0)
+    >>> step_at(2.5), step_at(10), step_at(200), step_at(200, 0.1)
+    (0.5, 0.5, 10.0, 20.0)
     """
-    return max(SMALLEST, expressways * SHARE)
+    return max(SMALLEST, expressways * share)
 
 
 def is_next(expressways: float, larger: float) -> bool:
