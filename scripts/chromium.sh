@@ -2,15 +2,33 @@
 # Prints the path of a Chromium for the browser tests; as root on Debian it installs one if there is none.
 set -euo pipefail
 
-for name in "${PENSTOCK_CHROMIUM:-}" chromium chromium-browser google-chrome google-chrome-stable; do
-  if [ -n "$name" ] && command -v "$name"; then
-    exit
-  fi
-done
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+find_it() {
+  local name
+  for name in "${PENSTOCK_CHROMIUM:-}" chromium chromium-browser google-chrome google-chrome-stable; do
+    if [ -n "$name" ] && command -v "$name"; then
+      return
+    fi
+  done
+  return 1
+}
+
+install_it() {
   export DEBIAN_FRONTEND=noninteractive
-  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >&2
-  command -v chromium && exit
+  apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 chromium fonts-dejavu-core
+}
+
+find_it && exit
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  # Two test processes come here at once, and any other program may use apt: it serves one at a time.
+  exec 9>/var/lock/penstock-chromium
+  flock 9
+  find_it && exit
+  for _ in 1 2 3 4 5 6; do
+    install_it >&2 && break
+    sleep 10
+  done
+  find_it && exit
 fi
 echo "the browser tests need Chromium: install it (Debian: apt-get install chromium)," \
   "or set PENSTOCK_CHROMIUM" >&2
