@@ -103,7 +103,7 @@ def layout_text(
             lines.append(f"    native: {', '.join(layout.native)}")
         lines += [f"    stage ({_spread(s, sub.network)}): {', '.join(s.nodes)}" for s in layout.stages]
         lines.append(f"    {forms_text(layout)}")
-        if any(stage.stateful for stage in layout.stages):
+        if any(stage.keeps_state(sub.network) for stage in layout.stages):
             lines.append(f"    {state_text(sub, durability, seconds, local=local)}")
     return "\n".join(lines)
 

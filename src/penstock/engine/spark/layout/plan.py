@@ -55,6 +55,10 @@ class Stage:
     def stateful(self) -> bool:
         return self.keys is not None
 
+    def keeps_state(self, network: Network) -> bool:
+        """Whether one of its boxes has state. The first stage of a packed feed has keys even without."""
+        return any(Trait.STATEFUL in network.nodes[name].traits for name in self.nodes)
+
     @property
     def spread(self) -> bool:
         """Whether this is the stage of a diffused join: the train's roles say where tuples go."""

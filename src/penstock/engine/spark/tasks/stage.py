@@ -99,9 +99,11 @@ class StageTask:
         yield from self._report(stage_run, partition, kept)
 
     def partition_state(self, partition: int) -> PartitionState | None:
-        if not self.stateful:
+        """The state of its boxes here; None if none has any, as in the first stage of many packed feeds."""
+        with_state = [n for n in self.nodes if Trait.STATEFUL in n.traits]
+        if not with_state:
             return None
-        plain = any(Trait.STATEFUL in n.traits and Trait.OWN_PARTS not in n.traits for n in self.nodes)
+        plain = any(Trait.OWN_PARTS not in n.traits for n in with_state)
         return PartitionState(self.state_root, partition, self.make, self.epoch, plain=plain, sync=self.sync)
 
     def held(self, state: PartitionState | None) -> Resident | None:

@@ -175,7 +175,7 @@ class Trains:
 
         Refuses if there is neither.
         """
-        stages = {stage.name for stage in self.layout.stages if stage.stateful}
+        stages = {stage.name for stage in self.layout.stages if stage.keeps_state(self.net)}
         wanted = {} if commit is None else {n: t for n, t in commit.state.items() if n in stages}
         train = -1 if commit is None else commit.train
         start = self.versions.after(commit, self._without_void(wanted, train), stages, contents=contents)
