@@ -17,7 +17,7 @@ from functools import partial
 
 from penstock.control.line_fit import TRAINS
 from penstock.control.loop.cost_book import CostBook
-from penstock.control.loop.decision_log import DecisionLog, LengthNews
+from penstock.control.loop.decision_log import DecisionLog, LengthNews, ReachNews
 from penstock.control.loop.deployment import must_be_possible, start_warnings
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
@@ -129,7 +129,7 @@ class Control:
         self._known: object = None  # with the network, what the structure was made of
         self._network: object = None
         self._rates, self._spent = ShedRates(), deque[tuple[float, float]](maxlen=_LOOKS)
-        self._lengths = LengthNews()
+        self._lengths, self._reach = LengthNews(), ReachNews()
         self._plan, self._picture = Plan(), Picture(0.0, ())
         self._reported = float("-inf")
         self._facts: Mapping[str, SubnetworkFacts] = {}
@@ -331,6 +331,8 @@ class Control:
         self._dispatcher.facts = self._facts
         self._dispatcher.ranking = replace(self._dispatcher.ranking, boost=plan.boost)
         self._note_lengths(now)
+        for decision in self._reach.news(plan.out_of_reach, self._structure.qos):
+            self._log.tell(decision)
         if plan.usable is None:
             return  # nothing is known yet: what held before holds
         self._note_shares(plan, picture, now)

@@ -7,15 +7,15 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.control.loop.networks import COSTLY, COSTS, CPU, TOLERANT, network, subs
+from tests.control.loop.networks import COSTLY, COSTS, CPU, TOLERANT, network, score, subs
 
 import penstock as ps
 from penstock.control.loop.picture import Picture, SubnetworkPicture
-from penstock.control.loop.plan import Memory, decide, load_nodes, usable_part
+from penstock.control.loop.plan import Memory, aims, decide, load_nodes, usable_part
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.valves import Places
 from penstock.control.shedder import Shedding
-from penstock.model.costs import Line, MeasuredCosts, MeasuredSubnetwork
+from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
 from penstock.rewrite.subnetworks import split
 from penstock.store.catalog.record_types import InputLoad
 
@@ -75,6 +75,53 @@ def test_what_has_no_qos_is_no_reason_to_shed():
     plan, _ = decide(structure, both, Memory(), headroom=0.9, sheddable=MAY)
     assert not plan.shedding
     assert (plan.load, plan.left_over) == (pytest.approx(0.3 * CAPACITY), pytest.approx(20.0))
+
+
+def test_a_backlog_that_runs_through_a_point_is_no_demand():
+    """A writer that was held, or begins with old files, gives its readers far more than comes."""
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, seg INT, spd INT"), timestamp="time")
+    kept = cars.filter("spd > 10", name="moving").connection_point("kept", keep="1 hour")
+    net.output("scores", kept.apply(score, produces="score DOUBLE", name="score"), to=ps.csv("o"), qos=COSTLY)
+    structure = Structure(split(net))
+    costs = MeasuredCosts(
+        {
+            "moving": MeasuredBox("moving", "kept", 9, 1000, 500),
+            "score": MeasuredBox("score", "scores", 9, 1000, 1000, Line(0.0, 3e-6)),
+        },
+        {
+            name: MeasuredSubnetwork(name, 64, 1000, Line(0.2, 1e-6), Line(0.2, 2e-6), Line(0.2, 1e-6))
+            for name in ("kept", "scores")
+        },
+    )
+    rate = 0.7 * CAPACITY / (1e-6 + 0.5 * 4e-6)
+
+    def look(emitted, offered=rate):
+        writer = InputLoad("cars", "kept", 20.0, 0, offered, 10**7, None, 60.0)
+        reader = InputLoad("kept", "scores", 20.0, 0, emitted, 10**6, None, 3.0)
+        seen = tuple(
+            SubnetworkPicture(load.subnetwork, (load,), trains=99, departed=0.0) for load in (writer, reader)
+        )
+        may = {"scores": COSTLY}
+        seen = Picture(20.0, seen, costs, CAPACITY)
+        return decide(structure, seen, Memory(), headroom=0.9, sheddable=may)[0]
+
+    assert look(0.5 * rate).load == pytest.approx(0.7 * CAPACITY)
+    assert look(5 * rate).load == pytest.approx(0.7 * CAPACITY)
+    assert not look(5 * rate).shedding
+    assert look(0.2 * rate).load < 0.7 * CAPACITY
+    assert look(5 * rate, offered=None).shedding, "nobody knows what comes"
+
+
+def test_an_output_that_cannot_be_good_costs_the_others_nothing():
+    overload, floors = picture(20.0, 0.8 * CAPACITY / ALL, 3.0), {"alarms": 1.0}
+    plan, _ = plan_of([overload])
+    assert plan.shedding
+    plan, _ = plan_of([replace(overload, floors=floors)])
+    assert not plan.shedding
+    assert plan.out_of_reach == {"alarms": 2.5}
+    plan, _ = plan_of([replace(picture(20.0, 2 * CAPACITY / ALL, 12.0), floors=floors)])
+    assert plan.shares["scores"] < 0.5, "the others are still kept good"
 
 
 def test_the_same_picture_gives_the_same_plan():
@@ -231,7 +278,8 @@ def test_windows_at_a_source_go_behind_decoding_so_more_of_them_must_go():
 
 
 def test_the_strictest_output_decides_how_much_may_be_used():
-    assert usable_part(STRUCTURE, COSTS, 0.9) == pytest.approx(1 - 0.2 / (0.25 * 2))
+    good_to, _ = aims(STRUCTURE, {}, 0.9)
+    assert usable_part(STRUCTURE, COSTS, good_to, 0.9) == pytest.approx(1 - 0.2 / (0.25 * 2))
 
 
 def test_feedback_makes_bad_outputs_more_important():

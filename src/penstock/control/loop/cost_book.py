@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from penstock.control.costs import costs_of, entered, form_of
 from penstock.control.line_fit import TRAINS
+from penstock.control.loop.deployment import train_floor
 from penstock.model.costs import MeasuredCosts
 from penstock.store.catalog.record_types import TrainRecord
 
@@ -33,6 +34,7 @@ class CostBook:
         self._since: dict[str, int] = {}
         self._met: dict[tuple[str, int], int] = {}  # trains in this run, by sub-network and form
         self._costs = self._fit()
+        self.floors = self._fit_floors()
         self._capacity = self._fit_capacity()
         self._fitted = float("-inf")
         self._fresh: list[TrainRecord] = []
@@ -63,12 +65,17 @@ class CostBook:
             if self._since and now - self._fitted >= (_EVERY_AT_FIRST if young else _EVERY):
                 self._fitted = now
                 self._costs = self._fit()
+                self.floors = self._fit_floors()
                 self._capacity = self._fit_capacity()
             return self._costs
 
     def _fit(self) -> MeasuredCosts:
         """Under control long trains are jobs, too: see `Dispatcher.job_tuples`."""
         return costs_of({name: list(trains) for name, trains in self._trains.items()}, jobs=True)
+
+    def _fit_floors(self) -> dict[str, float]:
+        """Seconds that trains of each sub-network take at least, however few their tuples are."""
+        return {name: train_floor(trains) for name, trains in self._trains.items()}
 
     @property
     def capacity(self) -> float | None:

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.control.loop.sentences import length_decision, would
+from penstock.control.loop.sentences import length_decision, out_of_reach_decision, would
 from penstock.control.priority import Candidate, Ranking, train_length
+from penstock.model.qos import QoS
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
 
@@ -62,6 +63,21 @@ class DecisionLog:
         for each in due:
             figures = {k: v for k, v in measure(each.decision).items() if k in each.decision.expected}
             self._decisions.realised(each.decision.id, figures)
+
+
+class ReachNews:
+    """Tells, once for each graph, which outputs no rate lets be good."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, float]] = set()
+
+    def news(self, out_of_reach: Mapping[str, float], qos: Mapping[str, QoS]) -> Iterator[Decision]:
+        """What is to be told now."""
+        for name, least in out_of_reach.items():
+            told = name, qos[name].threshold
+            if told not in self._told:
+                self._told.add(told)
+                yield out_of_reach_decision(*told, least, time.time())
 
 
 class LengthNews:

@@ -39,7 +39,7 @@ _NO_CPU = (
 
 def must_be_possible(subs: Sequence[SubNetwork], trains: Mapping[str, Sequence[TrainRecord]]) -> None:
     """Refuse outputs whose delay no rate can meet, as far as earlier trains tell."""
-    floors = {sub.name: _floor(trains.get(sub.name, ())) for sub in subs}
+    floors = {sub.name: train_floor(trains.get(sub.name, ())) for sub in subs}
     lines = {name: MeasuredSubnetwork(name, wall=Line(seconds)) for name, seconds in floors.items()}
     structure = Structure(tuple(subs))
     for sub in subs:
@@ -49,7 +49,7 @@ def must_be_possible(subs: Sequence[SubNetwork], trains: Mapping[str, Sequence[T
                 raise _impossible(name, qos.threshold, fixed)
 
 
-def _floor(trains: Iterable[TrainRecord]) -> float:
+def train_floor(trains: Iterable[TrainRecord]) -> float:
     """What a train takes at least without tuples. Never too much: who is refused cannot find out more.
 
     Only short trains count, which run alike with control and without, and only if there are enough of them:

@@ -59,7 +59,8 @@ class Picture:
     the trains that ended since the last look, by sub-network, with the tuples that entered: None if it was
     not measured. `zones`: whether each output was good in the last second; None if nothing was due. `worked`:
     CPU-seconds that trains have spent on tuples so far, as the cost lines say, without what is fixed.
-    `spent`: the same as measured, by sub-network.
+    `spent`: the same as measured, by sub-network. `floors`: seconds that trains of each take at least,
+    however few their tuples are.
     """
 
     now: float
@@ -71,3 +72,4 @@ class Picture:
     zones: Mapping[str, bool | None] = field(default_factory=dict)
     worked: float = 0.0
     spent: Mapping[str, float] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict)

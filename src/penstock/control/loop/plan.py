@@ -21,13 +21,15 @@ from penstock.control.priority import next_boost
 from penstock.control.roadmap import LoadNode, RoadMap, road_map
 from penstock.control.semantic.by_value import ByValue
 from penstock.control.shedder import QUICK, Pressure, Shedding, Tempo, next_shedding, too_much
-from penstock.model.costs import MeasuredCosts
+from penstock.model.costs import Line, MeasuredCosts, MeasuredSubnetwork
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
+from penstock.store.catalog.record_types import InputLoad
 
 _MOVED = 0.05  # the road map is built anew when a node's part of the load moves by more
 _LEAST_USABLE = 0.2  # of the capacity: trains that are slow for a while are no reason to shed everything
 _ENOUGH_TRAINS, _ENOUGH_SECONDS = 8, 10.0  # of warm trains, before their costs are believed
+_MOST_HEADROOM = 0.95  # for outputs that cannot be good: trains have to fit into the delay they get
 _CLEARLY = 0.85  # of what is usable: with less, shares of an earlier run open before that
 
 Decoded = Mapping[str, frozenset[str]]
@@ -57,7 +59,8 @@ class Plan:
     `usable`: how much of the capacity may be used. `remaining`: the load of what is kept. `exhausted`: it is
     still too much, and nothing more may be shed. `by_value`: outputs that lose tuples by value. `late`: the
     sub-network that is furthest behind, its age and its threshold. `left`: how long that had waited which its
-    last train left behind.
+    last train left behind. `out_of_reach`: outputs that no rate lets be good, and the least delay that
+    could be promised.
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -73,11 +76,32 @@ class Plan:
     age: float = 0.0
     threshold: float = 0.0
     left: float = 0.0
+    out_of_reach: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def shedding(self) -> bool:
         """Whether anything is to be shed."""
         return any(share < 1 for share in self.shares.values())
+
+
+def demanded(structure: Structure, picture: Picture) -> Picture:
+    """The same with the rates of points as their writers' own inputs ask for.
+
+    A writer that works off a backlog gives its readers more for a while. That is no demand: it will be over.
+    """
+    seen, most = {each.name: each for each in picture.subnetworks}, dict[str, float]()
+    for sub in (each for each in structure.subs if each.name in seen):
+        inputs = tuple(_at_most(load, most.get(load.input)) for load in seen[sub.name].inputs)
+        seen[sub.name] = replace(seen[sub.name], inputs=inputs)
+        if inputs and all(load.offered_rate is not None for load in inputs):
+            into = rates_in(sub, picture.costs, seen[sub.name].rates)
+            most |= {point: into[point] for point in sub.points}
+    return replace(picture, subnetworks=tuple(seen.values()))
+
+
+def _at_most(load: InputLoad, rate: float | None) -> InputLoad:
+    known = load.offered_rate
+    return load if rate is None or known is None or known <= rate else replace(load, offered_rate=rate)
 
 
 def load_nodes(
@@ -170,7 +194,7 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     An output of which nothing may be shed has share 1 in every plan. `values`: outputs that can lose tuples
     by value. `together`: by output, those that lose what it loses. `tempo`: how fast shares may move.
     """
-    memory = _with_boost(memory, picture)
+    memory, picture = _with_boost(memory, picture), demanded(structure, picture)
     values = {name: each for name, each in (values or {}).items() if name in sheddable}
     plain = load_nodes(structure, picture, decoded)
     nodes = load_nodes(structure, picture, decoded, [n for n, each in values.items() if each.at_input])
@@ -179,17 +203,21 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     silent = not nodes and (memory.map is not None or _nothing_comes(picture))
     if picture.capacity is None or not (nodes or silent):
         return Plan(boost=memory.boost, left_over=left_over), memory
-    usable = picture.capacity * usable_part(structure, picture.costs, headroom)
-    most = picture.capacity * usable_part(structure, picture.costs, headroom, usable_share)
-    late = _furthest_behind(structure, picture)
-    plan = Plan(boost=memory.boost, usable=usable, left_over=left_over)
+    good_to, least = aims(structure, picture.floors, headroom)
+    usable = picture.capacity * usable_part(structure, picture.costs, good_to, headroom)
+    most = picture.capacity * usable_part(structure, picture.costs, good_to, headroom, usable_share)
+    late = _furthest_behind(structure, picture, good_to)
+    plan = Plan(boost=memory.boost, usable=usable, left_over=left_over, out_of_reach=least)
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1], left=late[0].left)
     memory = memory if silent else _with_map(memory, nodes, plain, sheddable, values, together)
     seen = _pressure(memory, plan, picture, load, most)
     known = bool(plan.late) and picture.now >= _ENOUGH_SECONDS  # nothing is shed before costs are known
     before = memory.shedding
-    shedding = next_shedding(before, seen, tempo) if known else _reopened(before, structure, picture, seen)
+    if known:
+        shedding = next_shedding(before, seen, tempo)
+    else:
+        shedding = _reopened(before, picture, seen, _furthest_behind(structure, picture, good_to, trains=0))
     memory = replace(memory, shedding=shedding)
     plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)
     if memory.map is None:  # nothing comes since the run began
@@ -214,23 +242,46 @@ def _with_boost(memory: Memory, picture: Picture) -> Memory:
     )
 
 
+def aims(
+    structure: Structure, floors: Mapping[str, float], headroom: float
+) -> tuple[dict[str, float], dict[str, float]]:
+    """By output, up to which delay control tries to keep it good; and those that no rate lets be good.
+
+    What cannot be good is no reason to shed others. So its aim is the delay that trains give at the headroom.
+    For the others it is their threshold. `floors`: what trains take at least, by sub-network.
+    """
+    costs = MeasuredCosts(
+        subnetworks={n: MeasuredSubnetwork(n, wall=Line(seconds)) for n, seconds in floors.items()}
+    )
+    good_to, least = dict[str, float](), dict[str, float]()
+    for sub in structure.subs:
+        promised = structure.fixed_on_the_way(sub, costs) / PART
+        for name, qos in rated(sub).items():
+            if qos.threshold < promised:
+                least[name] = promised
+            # The same headroom as for trains of the others, and never none at all.
+            good_to[name] = promised / (1 - min(headroom, _MOST_HEADROOM)) if name in least else qos.threshold
+    return good_to, least
+
+
 def usable_part(
     structure: Structure,
     costs: MeasuredCosts,
+    good_to: Mapping[str, float],
     headroom: float,
     share: Callable[[float, float, float], float] = quiet_share,
 ) -> float:
     """The part of the capacity that may be used, so that the strictest output stays good."""
     shares = [
-        share(structure.fixed_on_the_way(sub, costs), qos.threshold, headroom)
+        share(structure.fixed_on_the_way(sub, costs), good_to[name], headroom)
         for sub in structure.subs
-        for qos in rated(sub).values()
+        for name in rated(sub)
     ]
     return max(_LEAST_USABLE, min((headroom, *shares)))
 
 
 def _furthest_behind(
-    structure: Structure, picture: Picture, trains: int = _ENOUGH_TRAINS
+    structure: Structure, picture: Picture, good_to: Mapping[str, float], trains: int = _ENOUGH_TRAINS
 ) -> tuple[SubnetworkPicture, float] | None:
     """The sub-network whose input is oldest by the threshold of its ends, and that threshold.
 
@@ -238,7 +289,7 @@ def _furthest_behind(
     """
     subs = by_name(structure.subs)
     thresholds = [
-        (seen, min(end.qos.threshold - end.below for end in ends))
+        (seen, min(good_to[end.name] - end.below for end in ends))
         for seen in picture.subnetworks
         if not seen.held
         and seen.name in subs
@@ -248,12 +299,13 @@ def _furthest_behind(
     return max(thresholds, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
 
 
-def _reopened(before: Shedding, structure: Structure, picture: Picture, seen: Pressure) -> Shedding:
+def _reopened(
+    before: Shedding, picture: Picture, seen: Pressure, late: tuple[SubnetworkPicture, float] | None
+) -> Shedding:
     """What an earlier run has left, opened if all clearly fits and nothing waits for long; never tightened.
 
     Where little comes, it would else take many minutes until trains tell anything.
     """
-    late = _furthest_behind(structure, picture, trains=0)
     waits = late is not None and late[0].age > PART * late[1]
     known = all(load.offered_rate is not None for each in picture.subnetworks for load in each.inputs)
     fits = before.error * before.strain * seen.load <= _CLEARLY * seen.usable

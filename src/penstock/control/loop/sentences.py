@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from penstock.control.analysis import PART
 from penstock.control.loop.plan import Plan
 from penstock.control.priority import Candidate, Ranking, train_length
 from penstock.control.semantic.bins import Cut
@@ -144,6 +145,17 @@ def exhausted_decision(plan: Plan, outputs: Iterable[str], now: float) -> Decisi
     )
     numbers = {"remaining": round(left, 4), "usable": round(usable, 4)}
     return Decision(now, "exhausted", "network", sentence, tuple(outputs), numbers)
+
+
+def out_of_reach_decision(name: str, threshold: float, least: float, now: float) -> Decision:
+    """No rate lets an output be good, so nothing else is shed for its sake (A59)."""
+    sentence = (
+        f"{name} cannot be good at any rate: trains on its way take {PART * least:.2f} s even without "
+        f"tuples, so {least:.2f} s is the least that can be promised, not {threshold:g} s; nothing is shed "
+        "for its sake"
+    )
+    numbers = {"least": round(least, 3), "threshold": threshold}
+    return Decision(now, "warning", name, sentence, (name,), numbers)
 
 
 def would(decision: Decision) -> Decision:

@@ -47,6 +47,7 @@ def picture_of(
         {name: zone_now(graphs, seconds.get(name, ()), wall) for name, graphs in qos.items()},
         book.worked,
         dict(book.spent),
+        book.floors,
     )
 
 

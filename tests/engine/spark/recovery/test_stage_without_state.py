@@ -1,4 +1,4 @@
-"""A packed feed's first stage is partitioned by the feed's key. Without a box that has state it keeps none."""
+"""A packed feed's first stage has the keys of the feed. Without a box that has state it keeps none."""
 
 from __future__ import annotations
 
