@@ -127,6 +127,15 @@ def test_an_interrupted_rating_goes_on_with_its_trials_and_no_other(tmp_path: Pa
         rating._Trials.open(plan(tmp_path, minutes=3))
 
 
+def test_a_rating_from_before_there_was_a_step_goes_on(tmp_path: Path) -> None:
+    rating._Trials.open(plan(tmp_path)).add(trial(4, passed=True))
+    file = tmp_path / "out" / "trials.json"
+    saved = json.loads(file.read_text(encoding="utf-8"))
+    del saved["plan"]["step"]
+    file.write_text(json.dumps(saved), encoding="utf-8")
+    assert [t.expressways for t in rating._Trials.open(plan(tmp_path)).counted()] == [4]
+
+
 def test_a_second_rating_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     with owned(plan(tmp_path).out), pytest.raises(InputError, match="another rating still works in"):
         rating.rate(plan(tmp_path))

@@ -119,6 +119,29 @@ def test_what_a_killed_rating_left_never_meets_the_next_trial(tmp_path: Path) ->
     assert sorted(p.name for p in wanted.parent.iterdir()) == ["003-try-1"]
 
 
+def test_room_is_asked_for_when_what_a_killed_rating_left_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = plan(tmp_path, **SMALL)
+    left = wanted.out / "trials" / "000-try-2"
+    left.mkdir(parents=True)
+
+    def refuse(*_: object) -> None:
+        raise RateError("no room" if not left.exists() else "asked too early")
+
+    monkeypatch.setattr(rating, "refuse_without_room", refuse)
+    with pytest.raises(RateError, match="no room"):
+        rating.rate(wanted)
+    fake(tmp_path, monkeypatch, CRASHES)  # it must not be asked: the trial was driven already
+    left.with_name("000-try-2+1").mkdir()
+    (left.with_name("000-try-2+1") / "run.json").write_text(json.dumps(record()))
+    (left.with_name("000-try-2+1") / "answers.csv").touch()
+    with pytest.raises(RateError, match="no room"):
+        rating.rate(wanted)
+    (trial,) = json.loads((wanted.out / "trials.json").read_text(encoding="utf-8"))["trials"]
+    assert trial["validation"], "it was judged, and the next one needs room"
+
+
 def test_a_driver_that_fell_behind_voids_what_was_judged(
     tmp_path: Path, prepared: RateSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from penstock.linear_road.rate.disk_room import bytes_needed, bytes_under, refus
 from penstock.linear_road.rate.next_wall import next_wall
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
-from penstock.linear_road.rate.search import NextTrial, TrialOutcome, is_next, next_step
+from penstock.linear_road.rate.search import SHARE, NextTrial, TrialOutcome, is_next, next_step
 from penstock.linear_road.rows.copies import copies_of
 from penstock.linear_road.run.child_run import COMMAND, REFUSED, STOPPED, run_in_child
 from penstock.linear_road.run.plan import RunPlan
@@ -88,8 +88,9 @@ def _rate(plan: RatePlan, watcher: Watcher) -> Rating:
     while (step := next_step(trials.counted(), plan.bounds)).kind != "done":
         watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.expressways:g}")
         attempt = TrialRun(plan, prepared, step, len(trials.done))
-        needed = bytes_needed(trials.done, prepared.rates, attempt.window, step.expressways)
-        refuse_without_room(plan.out, needed, step.expressways)
+        if not attempt.is_driven:  # asking deletes what a killed rating has left, which is room
+            needed = bytes_needed(trials.done, prepared.rates, attempt.window, step.expressways)
+            refuse_without_room(plan.out, needed, step.expressways)
         trial = attempt.run()
         _raise_if_hopeless(trial, trials.done)
         trials.add(trial)
@@ -122,6 +123,7 @@ class _Trials:
         if not file.is_file():
             return cls(file, plan.as_json())
         saved = json.loads(file.read_text(encoding="utf-8"))
+        saved["plan"].setdefault("step", SHARE)  # a rating from before there was a choice
         for name, value in plan.as_json().items():
             if saved["plan"].get(name) != value:
                 raise InputError(
@@ -169,6 +171,11 @@ class TrialRun:
         return finished_folder(wanted) or fresh_folder(wanted)
 
     @property
+    def is_driven(self) -> bool:
+        """Whether a killed rating has driven it to its end."""
+        return (self.folder / RUN).is_file()
+
+    @property
     def log(self) -> Path:
         # Not with_suffix: the name may end in half an expressway (".5").
         return self.folder.with_name(f"{self.folder.name}.log")
@@ -176,9 +183,9 @@ class TrialRun:
     def run(self) -> Trial:
         """Run and judge. A run that had ended when the rating was killed is only judged."""
         began, code = time.monotonic(), 0
-        if not (self.folder / RUN).is_file():
+        if not self.is_driven:
             code = run_in_child(self.run_plan(), self.log, _RUN)
-        if not (self.folder / RUN).is_file():
+        if not self.is_driven:
             return self._crashed(code, round(time.monotonic() - began, 1))
         record: RunRecord = json.loads((self.folder / RUN).read_text(encoding="utf-8"))
         verdict = self.verdict() if record["finished"] else None
