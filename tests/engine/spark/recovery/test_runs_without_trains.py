@@ -64,6 +64,19 @@ def test_after_it_the_network_may_change(run, memory, monkeypatch, recovery):
     assert f"1,{SECONDS + 1}" in written(run)[0]["roads"]
 
 
+def test_without_snapshots_those_of_the_run_before_go(run, memory):
+    """Their input is released although no train comes, so they could not be used any more."""
+    trains(start(run, NEVER), 4)
+    start(run, NEVER, epoch=2).query.stop()
+    trains(start(run, NEVER, epoch=3), SECONDS - 4)  # and is killed
+    assert records(run)[0] == 3
+    idle(run, None, 4)
+    assert not (query_directory(run) / "snapshots").exists()
+    assert not list(memory.iterdir())
+    idle(run, NEVER, 5)
+    assert records(run) == [SECONDS - 1]
+
+
 def test_input_stays_until_the_state_is_rebuilt(run, memory):
     trains(start(run, NEVER), SECONDS)
     reboot(memory)

@@ -119,6 +119,9 @@ class StateVersions:
         try:
             self._find(commit.train, wanted, contents=contents)
             start = Start(commit.train, wanted)
+            if not self.uses_snapshots:
+                # From now on input that snapshots would need is released, even if no train comes.
+                self._tidy_up()
         except StateError as error:
             start = self._from_snapshot(known, stages, oldest, error)
         self._behind = start.train if start.train < commit.train else None
@@ -353,6 +356,7 @@ class StateVersions:
 
     def restart_empty(self, train: int) -> None:
         """Forget all state: after this train, the next start begins with none."""
+        self._wait()  # a snapshot that is still written would bring it back
         if self.uses_snapshots:
             self._snapshots.delete()
             self._kept = []
