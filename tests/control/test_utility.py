@@ -67,3 +67,16 @@ def test_percentiles_count_tuples_not_trains():
     seconds = [OutputSecond("out", 0, ((1.0, 98),)), OutputSecond("out", 1, ((9.0, 2),))]
     assert delay_at(seconds, 0.5) == 1.0
     assert delay_at(seconds, 0.99) == 9.0
+
+
+def test_what_waits_makes_percentiles_longer():
+    trickle = [OutputSecond("out", 0, ((0.1, 1000),), age=30.0)]
+    assert delay_at(trickle, 0.5) == 30.0
+    starved = [OutputSecond("out", 0, ((0.1, 1000),)), OutputSecond("out", 1, age=5.0)]
+    assert delay_at(starved, 0.99) == 5.0
+    assert delay_at([OutputSecond("out", 0, share=0.0)], 0.5) is None
+
+
+def test_what_waits_between_two_answers_does_not_make_them_look_faster():
+    waiting = [OutputSecond("out", second, age=0.3) for second in range(9)]
+    assert delay_at([*waiting, OutputSecond("out", 9, ((2.0, 5),))], 0.5) == 2.0

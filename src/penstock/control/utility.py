@@ -57,13 +57,33 @@ def in_good_zone(qos: QoS, second: OutputSecond) -> bool | None:
 def delay_at(seconds: Sequence[OutputSecond], rank: float) -> float | None:
     """The delay of the tuple at this rank, 0..1, by nearest rank over all tuples of the seconds.
 
+    What still waits counts, too: a tuple is as late as the oldest that waits in its second, and a second in
+    which something waited and nothing came counts like a mean one, with that age.
+
     >>> delay_at([OutputSecond("out", 1, ((1.0, 90), (5.0, 10)))], 0.5)
     1.0
+    >>> delay_at([OutputSecond("out", 1, ((1.0, 90), (5.0, 10)), age=4.0)], 0.5)
+    4.0
+    >>> delay_at([OutputSecond("out", 1, ((1.0, 90),)), OutputSecond("out", 2, age=2.0)], 0.99)
+    2.0
     """
-    ordered = sorted(pair for second in seconds for pair in second.delays if pair[1])
-    needed = rank * sum(tuples for _, tuples in ordered)
-    for delay, tuples in ordered:
-        needed -= tuples
+    came = [
+        (max(delay, second.age or 0.0), tuples)
+        for second in seconds
+        for delay, tuples in second.delays
+        if tuples
+    ]
+    starved = [second.age for second in seconds if second.age is not None and not second.tuples]
+    each = sum(tuples for _, tuples in came) / max(1, sum(1 for second in seconds if second.tuples)) or 1
+    # Young tuples that wait between two answers must not make the answers look faster.
+    known = (_at_rank(came, rank), _at_rank([*came, *((age, each) for age in starved)], rank))
+    return max((delay for delay in known if delay is not None), default=None)
+
+
+def _at_rank(samples: Sequence[tuple[float, float]], rank: float) -> float | None:
+    needed = rank * sum(weight for _, weight in samples)
+    for delay, weight in sorted(samples):
+        needed -= weight
         if needed <= 1e-9:
             return delay
     return None

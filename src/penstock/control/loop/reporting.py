@@ -84,18 +84,13 @@ def output_report(
         weight=1.0 if qos is None else qos.weight,
         utility=None if qos is None or newest is None else _rounded(utility(qos, newest)),
         utility_minute=None if qos is None else _rounded(mean_utility(qos, minute)),
-        delay_p50=_or_age(delay_at(minute, 0.5), newest),
-        delay_p99=_or_age(delay_at(minute, 0.99), newest),
+        delay_p50=delay_at(minute, 0.5),
+        delay_p99=delay_at(minute, 0.99),
         share=share if newest is None else newest.share,
         in_zone=None if qos is None or newest is None else in_good_zone(qos, newest),
         exact_since=exact.since,
         errors=errors,
     )
-
-
-def _or_age(delay: float | None, newest: OutputSecond | None) -> float | None:
-    """A delay; for an output that got nothing for a minute, the age of what waits for it."""
-    return newest.age if delay is None and newest is not None else delay
 
 
 def _rounded(value: float | None) -> float | None:
