@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from tests.control.loop.networks import STRICT, TOLERANT, network
 from tests.control.loop.test_control import FakeRun
 
 import penstock as ps
-from penstock.model.errors import PenstockError
+from penstock.model.errors import NetworkError, PenstockError
 from penstock.runtime import Runtime
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
@@ -65,3 +66,87 @@ def test_a_run_without_control_ends_what_an_earlier_one_has_decided(net, tmp_pat
     with pytest.raises(PenstockError, match="far enough"):
         Runtime(net, SESSION, tmp_path / "cp").start()
     assert decisions.last()[0].until is not None
+
+
+IMPOSSIBLE = ps.QoS(delay=[(0, 1), (0.01, 1), (1, 0)], loss=[(0, 0), (100, 1)])
+"""Good for a hundredth of a second: no train is as short."""
+
+
+@pytest.fixture
+def under_control(tmp_path):
+    """A runtime that only pretends, and what it has told; `under_control(observe=True)`."""
+    begun = []
+
+    def start(net=None, **options):
+        net, told = net or network(), []
+        begun.append(ps.Control(**options))
+        run = FakeRun(tmp_path, net)
+        begun[0].begin(run)
+        running = Runtime(net, checkpoint=tmp_path / "cp", control=begun[0])
+        running.queries = run.queries
+        running.records = SimpleNamespace(
+            network=lambda *_: told.append("network"), event=lambda *_, **__: told.append("event")
+        )
+        return running, told
+
+    yield start
+    for control in begun:
+        control.end()
+
+
+def test_a_qos_that_no_rate_can_meet_is_refused_while_it_runs(under_control):
+    running, told = under_control()
+    with pytest.raises(PenstockError, match="means cannot be good at any rate"):
+        running.set_qos("means", IMPOSSIBLE)
+    assert (told, running.network.nodes["means"].qos) == ([], TOLERANT)
+    assert running.queries["alarms"].sub.network.nodes["means"].qos == TOLERANT
+    running.set_qos("means", STRICT)
+    assert (told, running.network.nodes["means"].qos) == (["network", "event"], STRICT)
+
+
+def test_who_only_observes_refuses_no_qos(under_control):
+    running, told = under_control(observe=True)
+    running.set_qos("means", IMPOSSIBLE)
+    assert told == ["network", "event"]
+
+
+def test_slower_trains_are_no_reason_to_refuse_another_output(under_control, monkeypatch):
+    running, told = under_control()
+    monkeypatch.setattr("penstock.control.loop.deployment.LEAST_TRAIN", 2.0)  # alarms is good up to 2 s
+    running.set_qos("means", ps.QoS(delay=[(0, 1), (8, 1), (20, 0)]))
+    assert told == ["network", "event"]
+
+
+def with_point():
+    net = network()
+    kept = net.stream("fast").connection_point("kept", keep="1 hour")
+    net.output("few", kept.filter("spd > 120", name="faster"), to=ps.console())
+    return net
+
+
+def test_an_attached_query_that_cannot_be_good_is_refused_before_it_begins(under_control, monkeypatch):
+    running, told = under_control(with_point())
+    begun = []
+    monkeypatch.setattr(running, "_attach", lambda sub, *_, **__: begun.append(sub.name))
+    with pytest.raises(PenstockError, match="jams cannot be good at any rate"):
+        running.attach("jams", "kept", lambda s: s.filter("spd < 99"), to=ps.console(), qos=IMPOSSIBLE)
+    with pytest.raises(PenstockError, match="seen cannot be good at any rate"):
+        running.attach_view("seen", "kept", lambda s: s.filter("spd < 99"), qos=IMPOSSIBLE)
+    assert (told, begun) == ([], [])
+    running.attach("jams", "kept", lambda s: s.filter("spd < 99"), to=ps.console(), qos=STRICT)
+    running.attach("seen_by", "kept", lambda s: s.filter("spd < 98"), to=ps.console())
+    assert begun == ["jams", "seen_by"]
+
+
+def test_an_edit_is_refused_for_what_would_refuse_a_start(under_control):
+    running, told = under_control()
+    late, odd = network(), network()
+    late.set_qos("scores", IMPOSSIBLE)
+    with pytest.raises(PenstockError, match="scores cannot be good at any rate"):
+        running.replace(late)
+    odd.output(
+        "odd", odd.stream("cars").filter("spd > 7", name="box").shed("keys"), to=ps.console(), qos=TOLERANT
+    )
+    with pytest.raises(NetworkError, match="box 'box': shed: keys, but nothing in front"):
+        running.replace(odd)
+    assert (told, set(running.network.nodes)) == ([], set(network().nodes))

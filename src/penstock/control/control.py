@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from penstock.control.line_fit import TRAINS
 from penstock.control.loop.cost_book import CostBook
 from penstock.control.loop.decision_log import DecisionLog, LengthNews, ReachNews
-from penstock.control.loop.deployment import must_be_possible, start_warnings
+from penstock.control.loop.deployment import Admission, start_warnings, trains_of
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
 from penstock.control.loop.exactness import Exactness
@@ -49,6 +48,7 @@ from penstock.engine.contract.valve import Valve
 from penstock.model.control_settings import ControlSettings, Scheme
 from penstock.model.errors import ExpressionError, PenstockError, directly, on_line, one_line
 from penstock.model.qos import QoS
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.runtime import Runtime
 from penstock.store.catalog.decisions import Decisions
@@ -117,9 +117,8 @@ class Control:
         if self._begun:
             raise PenstockError("this control has a run already", hint="make a Control for each Runtime")
         catalog = runtime.running_records().catalog
-        trains = {sub.name: catalog.trains(sub.name, last=4 * TRAINS) for sub in runtime.subs}
-        if not self.settings.observe:
-            must_be_possible(runtime.subs, trains)
+        trains, self._admission = trains_of(catalog, runtime.subs), Admission(catalog, self.settings)
+        self._admission.must_fit(runtime.network, runtime.subs)
         cores = runtime.cores()
         self._begun, self._runtime, self._book = True, runtime, CostBook(trains, cores)
         self._log = DecisionLog(Decisions(catalog), observing=self.settings.observe)
@@ -143,6 +142,11 @@ class Control:
             self._optimizer.begin(runtime)
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
         self._thread.start()  # the last step: a control that could not begin leaves nothing that runs
+
+    def must_fit(self, network: Network, subs: Sequence[SubNetwork]) -> None:
+        """Refuse a change of the run for what would have refused its start."""
+        if self._begun and self.failure is None:
+            self._admission.must_fit(network, subs)
 
     def _warn(self, warnings: Sequence[Decision]) -> None:
         self.warnings = tuple(each.sentence for each in warnings)

@@ -93,14 +93,15 @@ def sub_places(network: Network, sub: SubNetwork) -> tuple[ValvePlace, ...]:
     return (*grains.values(), *(_judged(network, sub, at, grains) for at in arrows))
 
 
-def check_grains(network: Network) -> None:
+def check_grains(network: Network, subs: Iterable[SubNetwork] | None = None) -> None:
     """Refuse a box that says by which grain to shed, if nothing in front of it can be shed by that.
 
-    Nothing would ever be shed there, and the user would wait for it.
+    Nothing would ever be shed there, and the user would wait for it. `subs`: what runs of the network, if it
+    is that of an attached query, which cannot be split.
     """
     behind = {
         place: _behind(network, _starts(sub, place.at))
-        for sub in split(network)
+        for sub in (split(network) if subs is None else subs)
         for place in sub_places(network, sub)
     }
     for node in network.nodes.values():

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
-from penstock.model.boxes import About, Node
+from penstock.model.boxes import About, Node, Output, View
 from penstock.model.errors import NetworkError, caller, did_you_mean
 from penstock.model.formats.description import SinkFormat
+from penstock.model.qos import QoS
 from penstock.model.writing.box_builder import QoSLike
 from penstock.model.writing.network import Network
 from penstock.model.writing.stream import Stream
@@ -145,6 +146,16 @@ def _sub_network(network: Network, names: list[str]) -> SubNetwork:
         points,
         outputs,
     )
+
+
+def with_qos(network: Network, name: str, qos: QoS) -> Network:
+    """The same network, but for the QoS of an output or view. It may be that of a sub-network, too."""
+    nodes = [
+        replace(node, qos=qos) if node.name == name and isinstance(node, Output | View) else node
+        for node in network.nodes.values()
+    ]
+    given = {node.name: network.types[node.name] for node in nodes if not node.inputs}
+    return Network.of(network.name, nodes, given=given, groups=network.groups, control=network.control)
 
 
 def _groups(network: Network, nodes: Iterable[Node]) -> dict[tuple[str, ...], About]:

@@ -73,8 +73,9 @@ class Attaching(RunningQueries):
         """
         with self._lock:
             self._must_be_free(name)
-            sub = at_point(self.network, point, name, build, to=to, qos=qos)
-            return self._attach(at_free_names(sub, self._names()), point, resume=resume)
+            sub = at_free_names(at_point(self.network, point, name, build, to=to, qos=qos), self._names())
+            self.must_fit(sub.network, [sub])
+            return self._attach(sub, point, resume=resume)
 
     def attach_view(
         self,
@@ -92,6 +93,7 @@ class Attaching(RunningQueries):
             sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))
             sub = at_free_names(sub, self._names())
             grown = with_views(self.network, {name: sub})
+            self.must_fit(grown, [sub])
             query = self._attach(sub, point, resume=resume)
             self.network = grown
             return query
@@ -177,6 +179,7 @@ class Attaching(RunningQueries):
             subs = settled(self.checkpoint, split(network), moved=fresh_state)
             grown = with_views(network, self._attached)
             changed = [sub for sub in subs if not self.runs_unchanged(sub)]
+            self.must_fit(grown, changed)
             for sub in changed if fresh_state else ():
                 self.forms.forget(sub.name)
             gone = [sub for sub in self.subs if sub.name not in {other.name for other in subs}]

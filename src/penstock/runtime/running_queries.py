@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +77,7 @@ class RunningQueries:
         self._owner: Ownership | None = None  # while it runs
         self._cpu: TrainCpu | None = None  # where it can be measured
         self.forms = Forms(checkpoint)
+        self.control: Any = None  # what steers the run, if anything does
 
     @property
     def session(self) -> SparkSession:
@@ -101,6 +102,16 @@ class RunningQueries:
             hint = did_you_mean(name, self.queries)
             raise PenstockError(f"nothing named '{name}' is running", hint=hint)
         return self.queries[name]
+
+    def must_fit(self, network: Network, changed: Iterable[SubNetwork]) -> None:
+        """Let what steers the run refuse a change before it takes effect: these sub-networks will run so.
+
+        `network`: that which they are part of. Only some controllers ask for it, by a method `must_fit`.
+        """
+        refuses = getattr(self.control, "must_fit", None)
+        if refuses is not None:
+            running = {query.sub.name: query.sub for query in list(self.queries.values())}
+            refuses(network, tuple({**running, **{sub.name: sub for sub in changed}}.values()))
 
     def forget(self, name: str) -> None:
         """Know nothing more of a query: who takes its name is neither held nor shed nor watched as it was."""

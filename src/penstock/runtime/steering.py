@@ -15,7 +15,7 @@ from penstock.engine.contract.valve import Valve, valve_places
 from penstock.model.boxes import Drop, Join, Output, View
 from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.qos import QoS
-from penstock.rewrite.subnetworks import SubNetwork
+from penstock.rewrite.subnetworks import SubNetwork, with_qos
 from penstock.runtime.running_queries import RunningQueries
 
 
@@ -30,6 +30,8 @@ class Controller(Protocol):
 
         Then it has begun nothing, and it may be busy with another run: `end` is not called.
         """
+
+    # It may also have `prepare(runtime)`, see `Runtime._start`, and `must_fit`, see `RunningQueries`.
 
     def end(self) -> None:
         """Called when the run stops, before its queries do. May be called more than once."""
@@ -109,6 +111,7 @@ class Steered(RunningQueries):
         if output not in rated:
             raise PenstockError(f"no output or view '{output}'", hint=did_you_mean(output, rated))
         with self._lock:
+            self._must_fit_with(output, qos)
             # The network first: an output has the same columns in all of them, so a refusal changes none.
             networks = (self.network, *(query.sub.network for query in list(self.queries.values())))
             for network in {id(each): each for each in networks}.values():
@@ -116,6 +119,12 @@ class Steered(RunningQueries):
                     network.set_qos(output, qos)
             self.running_records().network(self.network, self.subs)
             self.running_records().event("qos", output, **asdict(qos))
+
+    def _must_fit_with(self, output: str, qos: QoS) -> None:
+        """Refuse a QoS that the controller cannot serve; nothing has changed yet."""
+        subs = [query.sub for query in list(self.queries.values()) if output in query.sub.network.nodes]
+        changed = [replace(sub, network=with_qos(sub.network, output, qos)) for sub in subs]
+        self.must_fit(with_qos(self.network, output, qos), changed)
 
     def set_train(
         self,

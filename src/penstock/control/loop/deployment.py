@@ -1,4 +1,4 @@
-"""Before a run under control starts: a delay that no rate can meet is refused (A59, A81, A82).
+"""Before a run under control starts or changes: a delay that no rate can meet is refused (A59, A81, A82).
 
 One that the rate measured last cannot meet is only warned of: the rate may have been a peak. So is a run in
 which control can do nothing.
@@ -7,20 +7,23 @@ which control can do nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.control.analysis import PART, analyse
 from penstock.control.costs import costs_of, entered
-from penstock.control.line_fit import fit_line
+from penstock.control.line_fit import TRAINS, fit_line
 from penstock.control.loop.structure import Structure, rated
+from penstock.control.valve_places import check_grains
 from penstock.engine.contract.policy import LIMITS, form_group
 from penstock.model.control_settings import ControlSettings
 from penstock.model.costs import Line, MeasuredCosts, MeasuredSubnetwork
 from penstock.model.errors import PenstockError
+from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
+from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import Decision, InputLoad, TrainRecord
 
 if TYPE_CHECKING:  # whoever has no PySpark is told so by the runtime, in one sentence
@@ -37,15 +40,45 @@ _NO_CPU = (
 )
 
 
-def must_be_possible(subs: Sequence[SubNetwork], trains: Mapping[str, Sequence[TrainRecord]]) -> None:
-    """Refuse outputs whose delay no rate can meet, as far as earlier trains tell."""
+class Admission:
+    """Refuses what control cannot serve: at the start of a run, and before each change of it."""
+
+    def __init__(self, catalog: Catalog, settings: ControlSettings) -> None:
+        self._catalog, self._settings = catalog, settings
+        self._accepted: set[tuple[str, QoS]] = set()
+
+    def must_fit(self, network: Network, subs: Sequence[SubNetwork]) -> None:
+        """Refuse this network, or an output of these sub-networks, if control could do nothing for it.
+
+        What has been accepted once in this run stays so: trains that took longer since are no reason to
+        refuse a change elsewhere, or the way back to the network before.
+        """
+        if self._settings.observe:
+            return
+        if self._settings.shed:
+            check_grains(network, [sub for sub in subs if sub.network is network] or None)
+        must_be_possible(subs, trains_of(self._catalog, subs), self._accepted)
+        self._accepted.update(item for sub in subs for item in rated(sub).items())
+
+
+def trains_of(catalog: Catalog, subs: Iterable[SubNetwork]) -> dict[str, list[TrainRecord]]:
+    """The last trains of sub-networks, as many as figures are made of."""
+    return {sub.name: catalog.trains(sub.name, last=4 * TRAINS) for sub in subs}
+
+
+def must_be_possible(
+    subs: Sequence[SubNetwork],
+    trains: Mapping[str, Sequence[TrainRecord]],
+    accepted: Container[tuple[str, QoS]] = (),
+) -> None:
+    """Refuse outputs whose delay no rate can meet, as far as earlier trains tell; not those `accepted`."""
     floors = {sub.name: train_floor(trains.get(sub.name, ())) for sub in subs}
     lines = {name: MeasuredSubnetwork(name, wall=Line(seconds)) for name, seconds in floors.items()}
     structure = Structure(tuple(subs))
     for sub in subs:
         fixed = structure.fixed_on_the_way(sub, MeasuredCosts(subnetworks=lines))
         for name, qos in rated(sub).items():
-            if qos.threshold < fixed / PART:
+            if qos.threshold < fixed / PART and (name, qos) not in accepted:
                 raise _impossible(name, qos.threshold, fixed)
 
 
