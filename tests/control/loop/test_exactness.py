@@ -48,6 +48,14 @@ def test_where_no_time_was_known_that_of_the_first_whole_train_counts():
     assert exact.since == "1970-01-01T00:01:00.000001Z"
 
 
+def test_a_time_that_no_calendar_has_ends_at_the_last_one():
+    for never in (253_402_300_799 * SECOND, 9_000_000_000_000 * SECOND):
+        shed = Exactness().after_train(shed=True, newest=never, memory=0)
+        last = shed.after_train(shed=False, newest=never, memory=3600 * SECOND)
+        assert last.since == "9999-12-31T23:59:59.999999Z"
+        assert Exactness().behind(last, 3600 * SECOND).since == last.since
+
+
 def test_a_source_without_timestamps_becomes_exact_again(tmp_path):
     """Its tuples have no times: then that of the train counts with which the last of them were shed."""
     net = ps.Network("n")

@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from penstock.control.report import BEGINNING
 from penstock.control.valve_places import memory_behind
 from penstock.engine.contract.train_done import TrainDone
 from penstock.model.boxes import Source
 from penstock.rewrite.subnetworks import SubNetwork, reaching
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"
 
 
 @dataclass(frozen=True)
@@ -121,8 +124,10 @@ def _unseen(done: TrainDone, sub: SubNetwork, above: Iterable[str]) -> int:
 
 
 def _iso(us: int) -> str:
-    return datetime.fromtimestamp(us / 1e6, UTC).isoformat().replace("+00:00", "Z")
+    # A time that stands for "never", such as the end of the year 9999, plus a memory has no ISO form.
+    at = _EPOCH + timedelta(microseconds=min(max(us, _us(_FIRST)), _us(_LAST)))
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def _us(iso: str) -> int:
-    return round(datetime.fromisoformat(iso).timestamp() * 1e6)
+    return (datetime.fromisoformat(iso) - _EPOCH) // timedelta(microseconds=1)
