@@ -85,7 +85,16 @@ def test_the_delay_of_a_view_ends_when_its_tuples_are_committed_to_its_point():
 def test_an_output_that_starves_has_a_record_without_tuples():
     delays = OutputDelays()
     assert delays.end_second(100, {"alarms": 6.5}) == [OutputSecond("alarms", 100, (), 6.5)]
-    assert delays.latest()["alarms"][0].due
+    assert delays.latest(101.0)["alarms"][0].due
+
+
+def test_the_last_minute_is_that_of_the_clock():
+    delays = OutputDelays()
+    for second in (100, 130):
+        delays.end_second(second, {"alarms": 6.5})
+    assert [each.second for each in delays.latest(131.0)["alarms"]] == [100, 130]
+    assert [each.second for each in delays.latest(160.0)["alarms"]] == [130]
+    assert delays.latest(3_700.0) == {}
 
 
 def test_many_delays_are_put_together_and_none_looks_shorter():

@@ -69,10 +69,18 @@ class OutputDelays:
                 self._latest[record.output] = (*known, record)[-_LATEST:]
             return records
 
-    def latest(self) -> dict[str, tuple[OutputSecond, ...]]:
-        """The last seconds in which anything was due, by output, oldest first."""
+    def latest(self, now: float) -> dict[str, tuple[OutputSecond, ...]]:
+        """The seconds of the minute before this wall time in which anything was due, oldest first.
+
+        By output; one for which nothing was due is left out.
+        """
         with self._lock:
-            return dict(self._latest)
+            known = dict(self._latest)
+        recent = {
+            name: tuple(each for each in seconds if each.second > now - _LATEST)
+            for name, seconds in known.items()
+        }
+        return {name: seconds for name, seconds in recent.items() if seconds}
 
 
 def _arrived(done: TrainDone, output: str, tuples: int) -> list[Arrival]:

@@ -287,8 +287,8 @@ class TrainRecords:
                     self.catalog.record_latency(latency)
 
     def output_seconds(self) -> dict[str, tuple[OutputSecond, ...]]:
-        """The last seconds in which anything was due, by output, oldest first."""
-        return self._delays.latest()
+        """The seconds of the last minute in which anything was due, by output, oldest first."""
+        return self._delays.latest(time.time())
 
     def accounts(self) -> dict[str, SourceAccount]:
         """What became of the tuples that each source offered, over all time."""
@@ -314,7 +314,7 @@ class TrainRecords:
                 flows={name: _flow(passed, now) for name, passed in self._flows.items()},
                 accounts=dict(self._accounts),
                 inputs=self._loads,
-                seconds=self._delays.latest(),
+                seconds=self._delays.latest(wall),
                 this_run=self._this_run,
             )
 
