@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.control.loop.cost_book import CostBook
-from penstock.control.loop.decision_log import DecisionLog, LengthNews, ReachNews
+from penstock.control.loop.decision_log import DecisionLog, LengthNews
 from penstock.control.loop.deployment import Admission, start_warnings, trains_of
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
@@ -128,11 +128,9 @@ class Control:
         self._known: object = None  # with the network, what the structure was made of
         self._network: object = None
         self._rates, self._spent = ShedRates(), deque[tuple[float, float]](maxlen=_LOOKS)
-        self._lengths, self._reach = LengthNews(), ReachNews()
-        self._plan, self._picture = Plan(), Picture(0.0, ())
-        self._reported = float("-inf")
+        self._lengths, self._plan, self._picture = LengthNews(), Plan(), Picture(0.0, ())
+        self._reported, self._exhausted = float("-inf"), False
         self._facts: Mapping[str, SubnetworkFacts] = {}
-        self._exhausted = False
         restored = self._restore()
         self._begin_to_act(runtime, restored=restored)
         runtime.on_train(self._train_done)
@@ -335,8 +333,8 @@ class Control:
         self._dispatcher.facts = self._facts
         self._dispatcher.ranking = replace(self._dispatcher.ranking, boost=plan.boost)
         self._note_lengths(now)
-        for decision in self._reach.news(plan.out_of_reach, self._structure.qos):
-            self._log.tell(decision)
+        self._log.tell_out_of_reach(plan.out_of_reach, self._structure.qos)
+        self._shares = self._log.end_gone(self._shares, self._structure.qos)
         if plan.usable is None:
             return  # nothing is known yet: what held before holds
         self._note_shares(plan, picture, now)
@@ -411,9 +409,6 @@ class Control:
         # A copy: trains note theirs in other threads.
         left = LeftBehind(self._memory.shedding.kept, self._shares, self._exact.copy())
         leave(self._decisions, left if self._acts else left.without_shares(), time.time())
-
-    def _valves(self) -> dict[str, Sequence[Valve]]:
-        return {name: query.steering.valves for name, query in list(self._runtime.queries.items())}
 
     # -- what trains tell
 
@@ -490,7 +485,8 @@ class Control:
         sources = source_reports(picture, accounts, rates, names)
         candidates = candidates_of(dict(self._runtime.queries), self._facts, self._dispatcher.granted())
         table = priorities(candidates, self._dispatcher.ranking)
-        return report_of(outputs, sources, self._valves(), table, picture, plan)
+        valves = {name: query.steering.valves for name, query in list(self._runtime.queries.items())}
+        return report_of(outputs, sources, valves, table, picture, plan)
 
 
 def _surely(*steps: Callable[[], object]) -> None:

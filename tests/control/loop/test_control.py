@@ -439,6 +439,29 @@ def test_what_would_be_shed_ends_when_it_would_be_open(tmp_path):
     assert all(each.until is not None for each in shed)
 
 
+def without_scores():
+    net = ps.Network("n")
+    nodes = [each for each in network().nodes.values() if each.name not in ("score", "scores")]
+    return net.of("n", nodes)
+
+
+@pytest.mark.parametrize(("observe", "kind"), [(False, "shed"), (True, "would-shed")])
+def test_what_is_shed_of_an_output_ends_when_the_output_goes(tmp_path, observe, kind):
+    run = FakeRun(tmp_path)
+    control = begun(run, observe=observe)
+    overload(run)
+    for _ in range(8):
+        control.look()
+    assert any(each.subject == "scores" and each.until is None for each in sentences(run, kind))
+    run.network = without_scores()
+    run.subs = split(run.network)
+    run.queries = {sub.name: run.query(sub) for sub in run.subs}
+    control.look()
+    assert all(each.until is not None for each in sentences(run, kind) if each.subject == "scores")
+    assert "scores" not in control._shares
+    assert "means" in control._shares
+
+
 def test_a_share_that_creeps_stays_at_what_was_told(tmp_path):
     run = FakeRun(tmp_path)
     control = begun(run)

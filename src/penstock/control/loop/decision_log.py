@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.control.loop.sentences import length_decision, out_of_reach_decision, would
@@ -17,7 +17,7 @@ _LOG = logging.getLogger("penstock.control")
 AFTER = 5.0
 """Seconds after which the effect of a decision is measured."""
 _OPPOSITES = {"shed": "open", "open": "shed", "would-shed": "would-open", "would-open": "would-shed"}
-
+_SHARES = ("shed", "open")
 _LENGTH_EVERY, _LENGTH_CHANGE = 10.0, 0.3
 
 Measure = Callable[[Decision], Mapping[str, float]]
@@ -35,6 +35,7 @@ class DecisionLog:
     def __init__(self, decisions: Decisions, *, observing: bool) -> None:
         self._decisions, self._observing = decisions, observing
         self._pending: list[_Pending] = []
+        self._told: set[tuple[str, float]] = set()  # outputs that cannot be good, and their thresholds
 
     def take(self, decision: Decision, now: float) -> None:
         """Keep a decision; `now`: on the clock of intervals."""
@@ -56,6 +57,21 @@ class DecisionLog:
         """A decision no longer holds."""
         self._decisions.end(f"would-{kind}" if self._observing else kind, subject, at)
 
+    def end_gone(self, shares: Mapping[str, float], outputs: Container[str]) -> Mapping[str, float]:
+        """End what holds for outputs that were replaced or detached; returns the shares of the others."""
+        for name in [name for name in shares if name not in outputs]:
+            for kind in _SHARES:
+                self.end(kind, name, time.time())
+        return {name: share for name, share in shares.items() if name in outputs}
+
+    def tell_out_of_reach(self, out_of_reach: Mapping[str, float], qos: Mapping[str, QoS]) -> None:
+        """Tell, once for each graph, which outputs no rate lets be good, and what could be promised."""
+        for name, least in out_of_reach.items():
+            told = name, qos[name].threshold
+            if told not in self._told:
+                self._told.add(told)
+                self.tell(out_of_reach_decision(*told, least, time.time()))
+
     def measure(self, now: float, measure: Measure) -> None:
         """Note what the decisions of some seconds ago have achieved."""
         due = [each for each in self._pending if each.due <= now]
@@ -63,21 +79,6 @@ class DecisionLog:
         for each in due:
             figures = {k: v for k, v in measure(each.decision).items() if k in each.decision.expected}
             self._decisions.realised(each.decision.id, figures)
-
-
-class ReachNews:
-    """Tells, once for each graph, which outputs no rate lets be good."""
-
-    def __init__(self) -> None:
-        self._told: set[tuple[str, float]] = set()
-
-    def news(self, out_of_reach: Mapping[str, float], qos: Mapping[str, QoS]) -> Iterator[Decision]:
-        """What is to be told now."""
-        for name, least in out_of_reach.items():
-            told = name, qos[name].threshold
-            if told not in self._told:
-                self._told.add(told)
-                yield out_of_reach_decision(*told, least, time.time())
 
 
 class LengthNews:
