@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from threading import Thread
 
 from tests.control.loop.networks import STRICT
 
 from penstock.control.loop.exactness import Exactness
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Plan
-from penstock.control.loop.reporting import output_report, report_of
-from penstock.store.catalog.record_types import OutputSecond
+from penstock.control.loop.reporting import ShedRates, output_report, report_of
+from penstock.store.catalog.record_types import OutputSecond, SourceAccount
 
 
 def report(*seconds):
@@ -46,3 +48,26 @@ def test_the_load_holds_what_gets_only_what_is_left():
         for plan in (Plan(), Plan(load=1.5, left_over=0.25))
     ]
     assert told == [None, 1.75]
+
+
+def test_rates_of_shedding_are_asked_for_by_one_thread_at_a_time():
+    """The loop, pages and the live view ask; one must not take away what another looks at."""
+
+    class Seen(deque):
+        inside = most = 0
+
+        def append(self, each):
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            time.sleep(0.02)
+            super().append(each)
+            self.inside -= 1
+
+    rates = ShedRates()
+    rates._seen = seen = Seen()
+    asking = [Thread(target=rates.note, args=(now, [SourceAccount("cars")])) for now in (1.0, 2.0, 3.0)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert (seen.most, len(seen)) == (1, 3)

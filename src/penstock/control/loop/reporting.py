@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,17 +30,20 @@ _RATE_SECONDS = 5.0
 
 
 class ShedRates:
-    """Tuples that each source sheds a second, from its accounts."""
+    """Tuples that each source sheds a second, from its accounts. All threads may use it."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()  # the loop, pages and the live view ask at the same time
         self._seen: deque[tuple[float, dict[str, int]]] = deque()
 
     def note(self, now: float, accounts: Iterable[SourceAccount]) -> dict[str, float]:
         """The rates now."""
-        self._seen.append((now, {account.source: account.shed for account in accounts}))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _RATE_SECONDS:
-            self._seen.popleft()
-        (then, before), (_, after) = self._seen[0], self._seen[-1]
+        after = {account.source: account.shed for account in accounts}
+        with self._lock:
+            self._seen.append((now, after))
+            while len(self._seen) > 2 and self._seen[1][0] <= now - _RATE_SECONDS:
+                self._seen.popleft()
+            then, before = self._seen[0]
         if now <= then:
             return {}
         return {name: max(0.0, (shed - before.get(name, 0)) / (now - then)) for name, shed in after.items()}
