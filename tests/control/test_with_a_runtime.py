@@ -14,6 +14,7 @@ from penstock.runtime import Runtime
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
+from penstock.web.routes.error_statuses import STATUSES
 
 STREAMS = SimpleNamespace(addListener=lambda _: None, removeListener=lambda _: None)
 SESSION = SimpleNamespace(streams=STREAMS)
@@ -96,8 +97,9 @@ def under_control(tmp_path):
 
 def test_a_qos_that_no_rate_can_meet_is_refused_while_it_runs(under_control):
     running, told = under_control()
-    with pytest.raises(PenstockError, match="means cannot be good at any rate"):
+    with pytest.raises(PenstockError, match="means cannot be good at any rate") as refused:
         running.set_qos("means", IMPOSSIBLE)
+    assert [status for kind, status in STATUSES if isinstance(refused.value, kind)] == [400]
     assert (told, running.network.nodes["means"].qos) == ([], TOLERANT)
     assert running.queries["alarms"].sub.network.nodes["means"].qos == TOLERANT
     running.set_qos("means", STRICT)

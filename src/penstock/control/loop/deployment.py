@@ -40,6 +40,10 @@ _NO_CPU = (
 )
 
 
+class ImpossibleQosError(PenstockError):
+    """An output is to be better than any rate lets it be."""
+
+
 class Admission:
     """Refuses what control cannot serve: at the start of a run, and before each change of it."""
 
@@ -99,8 +103,8 @@ def train_floor(trains: Iterable[TrainRecord]) -> float:
     return max(LEAST_TRAIN, min(without))
 
 
-def _impossible(name: str, threshold: float, fixed: float) -> PenstockError:
-    return PenstockError(
+def _impossible(name: str, threshold: float, fixed: float) -> ImpossibleQosError:
+    return ImpossibleQosError(
         f"{name} cannot be good at any rate",
         found=f"a delay graph that is good up to {threshold:g} s; trains on its way take {fixed:.2f} s even "
         "without tuples, one is waited for and one is ridden in",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from fastapi import FastAPI, Request, Response
 
+from penstock.control.loop.deployment import ImpossibleQosError
 from penstock.http.error_bodies import Statuses, error_body, json_response
 from penstock.model.errors import ExpressionError, NetworkError, PenstockError
 from penstock.runtime.checkpoint_identity import CheckpointError
@@ -22,6 +23,7 @@ STATUSES: Statuses = (
     (EditingOffError, 409),
     (UnknownNameError, 404),
     (RefusedChangeError, 400),
+    (ImpossibleQosError, 400),
     (CheckpointError, 400),
     (NetworkError, 400),
     (ExpressionError, 400),
