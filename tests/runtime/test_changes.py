@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.model.errors import NetworkError
+from penstock.model.errors import NetworkError, PenstockError
 from penstock.store.points.point import PointReader
 from penstock.testing import assert_same_rows
 from runtime.streams import minutes, put, rows_of, source, until
@@ -79,6 +81,31 @@ def test_an_ad_hoc_query_after_a_restart(spark, tmp_path):
     assert len(after) > len(before)
     assert_same_rows(again.rows, after)
     assert_same_rows(resumed.rows, after[len(before) :])
+
+
+def test_after_a_change_that_failed_the_network_from_before_runs_on(spark, tmp_path):
+    """The folder of the new output holds the rows of another checkpoint, which is found late."""
+
+    def net(folder):
+        made = ps.Network("going-back")
+        source(made, tmp_path).filter("v >= 0").output("out", to=ps.parquet(str(tmp_path / folder)))
+        return made
+
+    put(tmp_path / "cars", "0", rows_of(0, 60))
+    with ps.Runtime(net("taken"), spark, tmp_path / "other", once=True) as running:
+        assert running.wait(timeout=120)
+    with ps.Runtime(net("mine"), spark, tmp_path / "checkpoint") as running:
+        assert running.wait_idle(timeout=120)
+        with pytest.raises(PenstockError) as refused:
+            running.replace(net("taken"))
+        with pytest.raises(PenstockError, match=re.escape(refused.value.problem)):
+            running.wait_idle(timeout=10)
+        assert set(running.replace(net("mine"))) == {"out"}
+        put(tmp_path / "cars", "1", rows_of(60, 60))
+        until(running, lambda: running.status().boxes["cars"].rows_in == 120)
+        assert running.wait_idle(timeout=60)
+    assert pq.read_table(tmp_path / "mine").num_rows == 120
+    assert pq.read_table(tmp_path / "taken").num_rows == 60
 
 
 def test_an_output_added_after_a_restart_doubles_nothing(spark, tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,7 @@ class Attaching(RunningQueries):
             for sub in changed if fresh_state else ():
                 self.forms.forget(sub.name)
             gone = [sub for sub in self.subs if sub.name not in {other.name for other in subs}]
+            gone = [sub for sub in gone if sub.name in self.queries]  # not what a failed change left out
             claim(self.checkpoint, network, subs, self.box_facts(subs), fresh=fresh_state)
             for sub in reversed(gone):  # stop readers before what they read
                 self.detach(sub.name)
@@ -204,32 +206,52 @@ class Attaching(RunningQueries):
             if self._facts((form.of(written),)) != self._facts((old.sub,)):
                 raise PenstockError(f"'{name}' cannot run in this form with the state that it has")
             started = time.monotonic()
-            end(old)
-            # Only now: trains before this one belong to the form before.
-            self.forms.keep(written, replace(form, newest=_newest(old)))
-            crash_point("form-kept")
-            self.begin(written, lease=_LEASE if name in self._attached else None).wait_ready()
+            with self._followed(old):
+                end(old)
+                # Only now: trains before this one belong to the form before.
+                self.forms.keep(written, replace(form, newest=_newest(old)))
+                crash_point("form-kept")
+                query = self.begin(written, lease=_LEASE if name in self._attached else None)
+            query.wait_ready()
             blip = time.monotonic() - started
             self.running_records().event("rewrite", name, blip=round(blip, 3))
             return blip
 
     def runs_unchanged(self, sub: SubNetwork) -> bool:
-        """Whether exactly this sub-network runs, in whatever form."""
+        """Whether exactly this sub-network runs, in whatever form; one that has failed does not."""
         query = self.queries.get(sub.name)
-        return query is not None and same(query.sub.as_written, sub.network)
+        if query is None or query.failure is not None:
+            return False
+        return same(query.sub.as_written, sub.network)
 
     def _swap(self, sub: SubNetwork, *, fresh_state: bool) -> float:
         """Stop a sub-network and start the new one in its place; returns the seconds between."""
         started = time.monotonic()
         old = self.queries.get(sub.name)  # it stays until the new one is there: its readers wait for it
-        if old is not None:
-            end(old)
-            if fresh_state:
-                old.forget_state()
-        self.begin(sub).wait_ready()
+        with self._followed(old):
+            if old is not None:
+                end(old)
+                if fresh_state:
+                    old.forget_state()
+            query = self.begin(sub)
+        query.wait_ready()
         blip = time.monotonic() - started
         self.running_records().event("replace", sub.name, blip=round(blip, 3))
         return blip
+
+    @contextmanager
+    def _followed(self, old: SubnetworkQuery | None) -> Iterator[None]:
+        """In the block a query ends and another one takes its place.
+
+        If none does, the old one stays listed for its readers. It must not look as if it ran: a run would
+        wait for it for ever, and going back to it would start nothing.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if old is not None and self.queries.get(old.sub.name) is old:
+                old.failure = error
+            raise
 
 
 def end(query: SubnetworkQuery) -> None:
