@@ -56,6 +56,18 @@ def test_an_input_gives_the_same_again(tmp_path, format_):
     assert len(taken) >= 3
 
 
+def test_a_followed_file_that_was_replaced_is_told_again(tmp_path):
+    """Another input could not be read at the same look, so nobody has kept the first letter."""
+    (tmp_path / "in").mkdir()
+    given = input_for(source(csv(tmp_path / "in", tail=True)), tmp_path / "memory")
+    position = given.take(None, 20).position
+    put(tmp_path / "in" / "b", LINES.replace("a", "b"), 200)
+    (tmp_path / "in" / "b").rename(tmp_path / "in" / "a.csv")
+    first, again = given.take(position, 20), given.take(position, 20)
+    assert again.refused == first.refused
+    assert "was replaced after 9 lines" in again.refused[0]["reason"]
+
+
 def test_what_a_feed_gave_still_waits(tmp_path):
     """Under control nobody would be granted a train for it otherwise."""
     (tmp_path / "in").mkdir()

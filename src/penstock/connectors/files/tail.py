@@ -203,9 +203,9 @@ class TailedFiles(Input[TailPosition]):
             if stat.st_size == byte and self._seen.get(number) == _identity(stat):
                 return
             with plain_text(path) as text:
-                self._seen[number] = _identity(text.stat)
                 self._check(number, text, byte, line, mark)
                 self._cut(train, number, text)
+                self._seen[number] = _identity(text.stat)  # not of one that ended: asked again, we tell again
         except FileNotFoundError:
             return  # it may come back under this name: then it is another file
         except OSError as error:
