@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 
 import pytest
 
@@ -16,13 +17,20 @@ def short(*_args, **_more):
     raise OSError(errno.EMFILE, "too many open files")
 
 
+def patient(src, folder):
+    """Its input; on a busy machine too, it gives as many rows as are asked for."""
+    given = input_for(src, folder / "p")
+    given.patience = math.inf
+    return given
+
+
 def values(taken, src):
     return [row["v"] for piece in taken.slices for row in piece.tuples(src).tuples.to_pylist()]
 
 
 def test_rows_that_could_not_be_spooled_come_later(tmp_path, monkeypatch):
     src = source(rows(({"time": n, "k": "a", "v": n} for n in range(5)), TEXT))
-    given = input_for(src, tmp_path / "p")
+    given = patient(src, tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_bytes", short)
         with pytest.raises(OSError, match="too many"):
@@ -39,7 +47,7 @@ def test_a_generator_that_ran_short_is_not_taken_for_ended(tmp_path):
         yield {"time": 0, "k": "a", "v": 0}
         short()
 
-    given = input_for(source(rows(numbers(), TEXT)), tmp_path / "p")
+    given = patient(source(rows(numbers(), TEXT)), tmp_path)
     with pytest.raises(RuntimeError, match="the rows of source 'cars' failed"):
         given.take(None, 10)
 
@@ -54,7 +62,7 @@ def test_a_function_that_cannot_begin_is_asked_again(tmp_path):
         return [{"time": n, "k": "a", "v": n} for n in range(3)]
 
     src = source(rows(numbers, TEXT))
-    given = input_for(src, tmp_path / "p")
+    given = patient(src, tmp_path)
     with pytest.raises(OSError, match="too many"):
         given.take(None, 10)
     assert values(given.take(None, 10), src) == [0, 1, 2]
