@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 import pytest
@@ -101,10 +102,24 @@ def test_following_a_run_that_has_ended_comes_to_an_end(checkpoint):
 
 def test_a_run_that_is_late_with_its_report_has_not_ended(checkpoint):
     """Its owner has not said so, and it may be busy."""
-    with owned(checkpoint):
+    with owned(checkpoint) as owner:
         now = time.time()
+        began(checkpoint, owner, now - 600)
         assert [has_ended(checkpoint, now - ago) for ago in (0, 10, 60)] == [False, False, True]
     assert has_ended(checkpoint, now)
+
+
+def test_a_run_that_has_just_begun_has_not_ended(checkpoint):
+    """The last report is that of the run before: Spark starts before control reports."""
+    with owned(checkpoint) as owner:
+        now = time.time()
+        for ago, ended in ((0, False), (20, False), (40, True)):
+            began(checkpoint, owner, now - ago)
+            assert has_ended(checkpoint, now - 60) is ended
+
+
+def began(checkpoint, owner, at):
+    os.utime(checkpoint / "owners" / f"{owner.epoch:06d}.json", (at, at))
 
 
 def test_why(checkpoint):

@@ -61,11 +61,15 @@ class Owner:
 
 @dataclass(frozen=True)
 class SignOfLife:
-    """What an owner shows to those who only read: it counts while it lives, and says when it ends."""
+    """What an owner shows to those who only read: it counts while it lives, and says when it ends.
+
+    `since`: when it came, by the clock of the disk.
+    """
 
     epoch: int
     count: bytes
     ended: bool
+    since: float
 
 
 def sign_of_life(checkpoint: Path) -> SignOfLife | None:
@@ -74,7 +78,8 @@ def sign_of_life(checkpoint: Path) -> SignOfLife | None:
     epoch = max(numbers_in(folder), default=None) if folder.exists() else None
     if epoch is None:
         return None
-    return SignOfLife(epoch, _text(_counter(folder, epoch)), _ended(folder, epoch).exists())
+    ended = _ended(folder, epoch).exists()
+    return SignOfLife(epoch, _text(_counter(folder, epoch)), ended, _came(folder, epoch))
 
 
 @dataclass(frozen=True)
@@ -259,6 +264,13 @@ def _text(path: Path) -> bytes:
 
 
 # -- the records
+
+
+def _came(folder: Path, epoch: int) -> float:
+    try:
+        return _record(folder, epoch).stat().st_mtime
+    except FileNotFoundError:
+        return 0.0  # deleted since
 
 
 def _record(folder: Path, epoch: int) -> Path:

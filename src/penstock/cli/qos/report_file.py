@@ -46,11 +46,14 @@ def as_of(made_at: float, *, ended: bool) -> str:
 
 
 def has_ended(checkpoint: Path, reported: float) -> bool:
-    """Whether the run of this report is over. A busy one may be late with the next; its owner counts on."""
-    age, sign = time.time() - reported, sign_of_life(checkpoint)
+    """Whether the run of this report is over. A busy one may be late with the next; its owner counts on.
+
+    So may one that has just begun, after another: Spark starts before the first report.
+    """
+    now, sign = time.time(), sign_of_life(checkpoint)
     if sign is None:
-        return age > OLD
-    return sign.ended or age > _SILENT
+        return now - reported > OLD
+    return sign.ended or now - max(reported, sign.since) > _SILENT
 
 
 def without_control(checkpoint: Path) -> PenstockError:
