@@ -17,7 +17,7 @@ WINDOWS = Valve("cars", 0.5, "windows", lot=7, size=20, every=10)
 
 
 def at(horizon, newest):
-    return Progress(horizon, horizon, newest)
+    return lambda _valve: Progress(horizon, horizon, newest)
 
 
 def shares(valve):
@@ -107,6 +107,6 @@ def test_many_changes_do_not_make_a_ticket_grow_for_ever():
 
 def test_a_window_that_is_complete_cannot_be_chosen_any_more():
     first = next_valves([WINDOWS], (), at(UNKNOWN, None))
-    second = next_valves([with_share(0.1)], first, Progress(closed=10, complete=40, newest=40))
+    second = next_valves([with_share(0.1)], first, lambda _: Progress(closed=10, complete=40, newest=40))
     # [20, 40) has all its tuples; the train that closes it still knows that 0.5 was its share.
     assert shares(second[0]) == [(0.5, UNKNOWN, 40), (0.1, 40, 2**62)]

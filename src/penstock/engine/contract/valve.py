@@ -26,7 +26,7 @@ A shed tuple is shed whatever it holds: it is neither late nor dead. It still mo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from penstock.model.errors import PenstockError
@@ -240,10 +240,12 @@ class Progress:
     newest: int | None
 
 
-def next_valves(wanted: Iterable[Valve], before: Sequence[Valve], progress: Progress) -> tuple[Valve, ...]:
+def next_valves(
+    wanted: Iterable[Valve], before: Sequence[Valve], progress: Callable[[Valve], Progress]
+) -> tuple[Valve, ...]:
     """The valves of the next ticket: those wanted now, and what open windows still remember.
 
-    `before`: those of the last ticket.
+    `before`: those of the last ticket. `progress`: of the windows among which a valve chooses.
     """
     known = {_identity(valve): valve for valve in before if valve.grain == "windows"}
     opened = {name: replace(valve, share=1.0) for name, valve in known.items()}
@@ -257,9 +259,10 @@ def _identity(valve: Valve) -> tuple[object, ...]:
     return (valve.at, valve.grain, valve.lot, valve.size, valve.every)
 
 
-def _stepped(valve: Valve, known: Valve | None, progress: Progress) -> Valve:
+def _stepped(valve: Valve, known: Valve | None, progress_of: Callable[[Valve], Progress]) -> Valve:
     if valve.grain != "windows":
         return replace(valve, steps=())
+    progress = progress_of(valve)
     past, newest = () if known is None else known.steps, progress.newest
     if past and past[-1].share == valve.share:
         return replace(valve, steps=_unclosed(past, valve, progress.closed))

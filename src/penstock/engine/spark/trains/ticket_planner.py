@@ -6,12 +6,12 @@ The planner remembers what the tickets so far have said. It writes nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.connectors.contract import Input, Position, Taken, TicketPart
-from penstock.engine.arrow.valves import by_place
+from penstock.engine.arrow.valves import by_place, choosing
 from penstock.engine.contract.arrivals import arrivals_of
 from penstock.engine.contract.backlog import InputBacklog
 from penstock.engine.contract.commit import Commit
@@ -175,7 +175,7 @@ class TicketPlanner:
 
     def ticket(self, train: int, looked: TakenInput, *, final: bool, epoch: int) -> Ticket:
         """The ticket of the next train."""
-        arrival, taken, valves = self._steering.wall(), looked.taken, self._valves(looked.horizons)
+        arrival, taken, valves = self._steering.wall(), looked.taken, self._valves(looked)
         slices, shed = self._let_through(taken, valves)
         return Ticket(
             train=train,
@@ -214,14 +214,23 @@ class TicketPlanner:
                 shed |= {name: gone} if gone.tuples else {}
         return slices, shed
 
-    def _valves(self, horizons: Mapping[str, int]) -> tuple[Valve, ...]:
-        """What is shed in the coming train, before which these horizons hold."""
+    def _valves(self, looked: TakenInput) -> tuple[Valve, ...]:
+        """What is shed in the coming train."""
         memory, wanted = self._memory, self._steering.valves
         if not (wanted or memory.valves):
             return ()
-        closed, complete = (min(each.values(), default=UNKNOWN) for each in (memory.horizons, horizons))
-        newest = max(memory.newest.values(), default=None)
-        return next_valves(wanted, memory.valves, Progress(closed, complete, newest))
+        return next_valves(wanted, memory.valves, lambda valve: self._progress(valve, looked))
+
+    def _progress(self, valve: Valve, looked: TakenInput) -> Progress:
+        """How far the windows are among which a valve chooses.
+
+        Their boxes may be further than an input: nobody waits for one that is idle. Or not as far, behind
+        others that hold tuples back.
+        """
+        memory, boxes = self._memory, choosing(self._sub.network, [valve])
+        closed = _least_before(boxes, memory.reached, memory.horizons)
+        complete = _least_before(boxes, looked.reached, looked.horizons)
+        return Progress(closed, complete, max(memory.newest.values(), default=None))
 
     def written(self, ticket: Ticket, now: float) -> None:
         """Remember the ticket of the last look, which is on disk."""
@@ -312,6 +321,12 @@ class TicketPlanner:
         if node.format.in_order and part.newest is not None:
             newest = max(newest, part.newest)  # deliveries tell their time before they are read
         return newest - node.lateness + (1 if node.whole else 0) if newest != UNKNOWN else UNKNOWN
+
+
+def _least_before(boxes: Iterable[str], reached: Reached, horizons: Mapping[str, int]) -> int:
+    """The least horizon in front of these boxes; without any, that of the inputs."""
+    before = [horizon for box in boxes for horizon in reached.before.get(box, (UNKNOWN,))]
+    return min(before or horizons.values(), default=UNKNOWN)
 
 
 def _must_be_used_up(taken: Mapping[str, Taken]) -> None:
