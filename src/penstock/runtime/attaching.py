@@ -150,6 +150,7 @@ class Attaching(RunningQueries):
         """End an ad-hoc query, a view or an output without disturbing the others. Its name becomes free."""
         with self._lock:
             query = self.running(name)
+            self._must_not_ask_itself(name)
             must_not_be_read(query.sub, [other.sub for other in self.queries.values()])
             end(query)
             query.release()
@@ -181,10 +182,11 @@ class Attaching(RunningQueries):
             grown = with_views(network, self._attached)
             changed = [sub for sub in subs if not self.runs_unchanged(sub)]
             self.must_fit(grown, changed)
-            for sub in changed if fresh_state else ():
-                self.forms.forget(sub.name)
             gone = [sub for sub in self.subs if sub.name not in {other.name for other in subs}]
             gone = [sub for sub in gone if sub.name in self.queries]  # not what a failed change left out
+            self._must_not_ask_itself(*(sub.name for sub in (*changed, *gone)))
+            for sub in changed if fresh_state else ():
+                self.forms.forget(sub.name)
             claim(self.checkpoint, network, subs, self.box_facts(subs), fresh=fresh_state)
             for sub in reversed(gone):  # stop readers before what they read
                 self.detach(sub.name)
@@ -200,6 +202,7 @@ class Attaching(RunningQueries):
         """
         with self._lock:
             old = self.running(name)
+            self._must_not_ask_itself(name)
             written = replace(old.sub, network=old.sub.as_written, written=None)
             if form.rewritten:
                 form = replace(form, in_use=form.in_use | stateful(written.network))
@@ -216,6 +219,15 @@ class Attaching(RunningQueries):
             blip = time.monotonic() - started
             self.running_records().event("rewrite", name, blip=round(blip, 3))
             return blip
+
+    def _must_not_ask_itself(self, *names: str) -> None:
+        """Refuse to end a query from within its train, which would wait for its own end."""
+        name = getattr(self._telling, "name", None)
+        if name in names:
+            problem = (
+                f"'{name}' cannot be ended or changed by what its own train calls: it would wait for itself"
+            )
+            raise PenstockError(problem, hint="let another thread do it")
 
     def runs_unchanged(self, sub: SubNetwork) -> bool:
         """Whether exactly this sub-network runs, in whatever form; one that has failed does not."""

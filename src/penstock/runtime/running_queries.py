@@ -73,6 +73,7 @@ class RunningQueries:
         self._steering: dict[str, Steering] = {}
         self.first_valves: dict[str, tuple[Valve, ...]] = {}  # of sub-networks that start, by name
         self._listeners: list[TrainListener] = []
+        self._telling = threading.local()  # in a thread that calls them: of which query
         self._lock = threading.RLock()
         self._owner: Ownership | None = None  # while it runs
         self._cpu: TrainCpu | None = None  # where it can be measured
@@ -197,12 +198,19 @@ class RunningQueries:
         if done.again and records.catalog.has_train(done.subnetwork, done.ticket.train):
             return
         records.train_done(done)
-        for listener in self._listeners:
-            listener(done)
+        self._tell(done)
         if self.too_many_dead_letters():
             # No further train starts; check, wait and status say why.
             for steering in list(self._steering.values()):
                 steering.held = True
+
+    def _tell(self, done: TrainDone) -> None:
+        self._telling.name = done.subnetwork
+        try:
+            for listener in self._listeners:
+                listener(done)
+        finally:
+            self._telling.name = None
 
     def _upstream_done(self, sub: SubNetwork) -> bool:
         """Whether all writers of the points it reads have finished, and none of them has failed.

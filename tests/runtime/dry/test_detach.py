@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.valve import Valve
+from penstock.model.errors import PenstockError
+from penstock.rewrite.forms import Form
 from penstock.rewrite.subnetworks import at_point
 from penstock.standing.serving.stream_feeds import StreamFeeds
 from runtime.dry.standins import NoRecords, StandIn, chain
@@ -56,3 +60,21 @@ def test_a_long_train_is_waited_for(runtime, caplog):
     runtime.detach("q")
     assert query.done == ["waited", "waited", "waited", "stopped", "released"]
     assert caplog.text.count("sub-network 'q': waiting for its train 0") == 2
+
+
+def test_a_train_does_not_wait_for_its_own_end(runtime):
+    """It would, for ever, and nobody else could change anything meanwhile."""
+    query = asked(runtime)
+    told = []
+
+    def listener(done):
+        for change in (lambda: runtime.detach("q"), lambda: runtime.rewrite("q", Form())):
+            with pytest.raises(PenstockError, match="'q' cannot be ended or changed by what its own train"):
+                change()
+        told.append(done.subnetwork)
+
+    runtime.on_train(listener)
+    runtime._train_done(SimpleNamespace(subnetwork="q", again=False))
+    assert (told, query.done) == (["q"], [])
+    runtime.detach("q")  # from elsewhere
+    assert "q" not in runtime.queries
