@@ -94,7 +94,8 @@ def sample(spark: Any, runtime: Any, feeder: int, begun: float) -> dict[str, flo
     gc.collect()
     spark._jvm.System.gc()
     # What each pool held right after the collection. The heap itself would hold what trains made since.
-    pools = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    beans = spark._jvm.java.lang.management.ManagementFactory
+    pools = beans.getMemoryPoolMXBeans()
     after = [p.getCollectionUsage() for p in pools if p.getType().toString() == "Heap memory"]
     heap = sum(usage.getUsed() for usage in after if usage is not None)
     beans = spark._jvm.java.lang.management.ManagementFactory
