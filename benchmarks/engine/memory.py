@@ -98,7 +98,6 @@ def sample(spark: Any, runtime: Any, feeder: int, begun: float) -> dict[str, flo
     pools = beans.getMemoryPoolMXBeans()
     after = [p.getCollectionUsage() for p in pools if p.getType().toString() == "Heap memory"]
     heap = sum(usage.getUsed() for usage in after if usage is not None)
-    beans = spark._jvm.java.lang.management.ManagementFactory
     memory = memory_mb(exclude=feeder)
     tuples = max((sub.rows for sub in runtime.status().subnetworks), default=0)
     return {
