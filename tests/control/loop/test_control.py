@@ -62,7 +62,12 @@ class FakeRun:
 
         steering = SimpleNamespace(held=False, valves=())
         return SimpleNamespace(
-            sub=sub, situation=situation, steering=steering, drained=lambda: True, wake=lambda: None
+            failure=None,
+            sub=sub,
+            situation=situation,
+            steering=steering,
+            drained=lambda: True,
+            wake=lambda: None,
         )
 
     def running_records(self):
