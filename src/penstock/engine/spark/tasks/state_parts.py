@@ -29,7 +29,7 @@ from penstock.store.ipc import from_ipc, to_ipc
 _MAGIC = b"PPARTS1\n"
 _ALIGN = 64
 _PLAIN = "plain"  # in a head, see `beside_plain`
-_OLD = 100  # trains after which a part is carried over, so that its file can go
+_OLD = 60  # trains after which a part is carried over: until then it keeps all that was written with it
 _CARRY_BYTES = 2 << 20  # the approximate most that one train carries over
 LOST_STATE = (
     "restore the checkpoint from a copy, or start with a new one and new folders for the outputs; "
