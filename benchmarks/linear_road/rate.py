@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks.common import facts
 from benchmarks.common.command_line import options
@@ -42,6 +43,12 @@ def tool(checkout: Path | None) -> list[str]:
     return kit_command() if checkout is None else [str(checkout / ".venv/bin/penstock"), "lr"]
 
 
+def trials_in(out: Path) -> dict[str, Any] | None:
+    """The plan and the trials so far of a rating that works there."""
+    file = out / "trials.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument(
@@ -57,7 +64,10 @@ def main() -> int:
     with recording("linear-road-rate", chosen, words=words, rated_commit=rated) as record:
         size = QUICK if chosen.quick else ()
         command = [*tool(chosen.checkout), "rate", "--out", out, "--seed", chosen.seed, *size, *words]
-        ended = subprocess.run(list(map(str, command)), check=False)
+        try:
+            ended = subprocess.run(list(map(str, command)), check=False)
+        finally:
+            record.figures = trials_in(out)  # if it is stopped, this is what it has found
         if ended.returncode:
             raise RuntimeError(f"lr rate ended with {ended.returncode}")
         rating = json.loads((out / "rating.json").read_text(encoding="utf-8"))
