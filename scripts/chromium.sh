@@ -22,7 +22,7 @@ find_it && exit
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   # Two test processes come here at once, and any other program may use apt: it serves one at a time.
   exec 9>/var/lock/penstock-chromium
-  flock 9
+  flock -w 600 9 || true # whoever hangs there must not keep us for ever: apt has a lock of its own
   find_it && exit
   for _ in 1 2 3 4 5 6; do
     install_it >&2 && break

@@ -121,6 +121,7 @@ class StateVersions:
             start = Start(commit.train, wanted)
             if not self.uses_snapshots:
                 # From now on input that snapshots would need is released, even if no train comes.
+                self._log.must_own()  # whoever has been followed deletes nothing
                 self._tidy_up()
         except StateError as error:
             start = self._from_snapshot(known, stages, oldest, error)
