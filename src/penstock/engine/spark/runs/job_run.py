@@ -20,6 +20,7 @@ from penstock.engine.spark.jobs.plan import PickledPlan
 from penstock.engine.spark.jobs.planning import job_plan
 from penstock.engine.spark.jobs.task import Note, PhaseTask, TrainPart, WholeTrainTask
 from penstock.engine.spark.outcome import Outcome
+from penstock.engine.spark.runs.own_workers import PinnedJob
 from penstock.engine.spark.runs.packed_run import PackedTrainRun
 from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.store.points.point import PointReader, ReadPlan
@@ -44,6 +45,7 @@ class JobRun(TrainRun):
         self.form = form
         self._newest: dict[str, int] = {}
         self._shuffled: list[Any] = []
+        self._pinned: list[PinnedJob] = []
 
     def run(self) -> None:
         """Run from the ticket's slices to the outputs."""
@@ -55,6 +57,8 @@ class JobRun(TrainRun):
         for rdd in self._shuffled:
             # Otherwise its files stay until the JVM happens to collect it.
             rdd._jrdd.rdd().cleanShuffleDependencies(False)
+        for job in self._pinned:
+            job.release()
 
     def newest(self) -> dict[str, int]:
         """The largest `_ts` of each source in this train."""
@@ -126,9 +130,14 @@ class JobRun(TrainRun):
             rdd = self.trains.numbered(1).mapPartitionsWithIndex(WholeTrainTask(plan, part))
             return [note for _, note in rdd.collect()]
         width = self.trains.partitions
-        rdd = self.trains.numbered(width).mapPartitionsWithIndex(PhaseTask(plan, part, 0))
-        for number in range(1, len(plan.load().phases)):
-            rdd = rdd.partitionBy(width, _label).mapPartitionsWithIndex(PhaseTask(plan, part, number))
+        first, *others = [PhaseTask(plan, part, number) for number in range(len(plan.load().phases))]
+        if self.trains.own_workers:
+            job = PinnedJob(self.trains.spark.sparkContext, width)
+            self._pinned = [job]
+            return [note for _, note in job.run([first, *others])]
+        rdd = self.trains.numbered(width).mapPartitionsWithIndex(first)
+        for task in others:
+            rdd = rdd.partitionBy(width, _label).mapPartitionsWithIndex(task)
             self._shuffled = [rdd]
         return [note for _, note in rdd.collect()]
 
