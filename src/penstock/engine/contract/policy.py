@@ -23,10 +23,11 @@ class TrainPolicy(Protocol):
 
     Without QoS control it is `AsSoonAsPossible`; with it, `control/loop/dispatcher.py`.
 
-    A policy may also have an attribute `max_bytes`: the most bytes of each input in a train, and one
-    `job_tuples`: trains up to this length are jobs of tasks, not DataFrames. One with `wakes = True` wakes a
-    conductor to which it has said None, so that it need not ask all the time. One with
-    a method `declined(subnetwork)` is told that a train it has granted does not leave, for lack of input.
+    A policy may also have attributes. `max_bytes`: the most bytes of each input in a train. `job_tuples`:
+    trains up to this length are jobs of tasks, not DataFrames. `one_task_tuples`: trains up to this length
+    are one task. One with `wakes = True` wakes a conductor to which it has said None, so that it need not ask
+    all the time. One with a method `declined(subnetwork)` is told that a train it has granted does not leave,
+    for lack of input.
     """
 
     def next_train(self, situation: Situation) -> int | None:
@@ -50,6 +51,7 @@ class AsSoonAsPossible:
     interval: float = 0.0  # seconds between the departures of two trains
     max_bytes: int = DEFAULT_BYTES
     job_tuples: int = 0
+    one_task_tuples: int = 0
 
     def __post_init__(self) -> None:
         if self.max_bytes < 1:
@@ -68,9 +70,10 @@ class AsSoonAsPossible:
 class FormLimits:
     """Up to so many tuples and bytes a train is one task; up to so many it is a job of tasks.
 
-    Longer ones are DataFrames, unless the ticket asks for a job (`Ticket.job_tuples`). Control does so where
-    outputs have a QoS: a train of DataFrames is planned and compiled anew, and the first ones take many
-    seconds. That is longer than a strict output can wait, and comes just when an overload begins.
+    The ticket may ask for more: for one task (`Ticket.one_task_tuples`) where boxes are known to be quick.
+    Longer ones are DataFrames, unless it asks for a job (`Ticket.job_tuples`). Control does so where outputs
+    have a QoS: a train of DataFrames is planned and compiled anew, and the first ones take many seconds. That
+    is longer than a strict output can wait, and comes just when an overload begins.
     """
 
     one_task_tuples: int = 2_000
@@ -81,6 +84,8 @@ class FormLimits:
 
 
 LIMITS = FormLimits()
+LONG_TASK_BYTES = 4 << 20
+"""The longest train that a ticket may ask to be one task."""
 LONG_JOB_TUPLES, LONG_JOB_BYTES = 500_000, 64 << 20
 """The longest job of tasks that a ticket may ask for."""
 _ENDS = (LIMITS.one_task_tuples, LIMITS.job_tuples, LONG_JOB_TUPLES)

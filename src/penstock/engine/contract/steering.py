@@ -68,6 +68,11 @@ class Steering:
         return int(getattr(self.policy, "job_tuples", 0))
 
     @property
+    def one_task_tuples(self) -> int:
+        """Up to so many tuples trains are one task; 0 if the policy leaves that to the engine."""
+        return int(getattr(self.policy, "one_task_tuples", 0))
+
+    @property
     def may_depart(self) -> bool:
         """Whether a train may leave now."""
         return not self.held or self.steps > 0

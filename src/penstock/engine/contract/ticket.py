@@ -46,6 +46,7 @@ class Ticket:
     valves: tuple[Valve, ...] = ()  # what is shed; none is open
     shed: dict[str, LeftOut] = field(default_factory=dict)  # by source: slices that a valve left out unread
     job_tuples: int = 0  # up to so many tuples it is a job, although others of its length are not
+    one_task_tuples: int = 0  # up to so many it is one task
 
     # By box that goes on without an idle input: the horizons in front of it, beyond what was promised.
     lifted: dict[str, tuple[int, ...]] = field(default_factory=dict)

@@ -27,6 +27,9 @@ from penstock.store.file_names import delivered_file
 LENGTH = 4_000_000
 """Most tuples of a train: some seconds of the largest runs, so that few trains work off a backlog."""
 
+ONE_TASK = 30_000
+"""Up to so many tuples a train is one task: the boxes are over with them sooner than a shuffle is."""
+
 
 class Session(Protocol):
     """A Spark session, as far as a run touches it."""
@@ -61,7 +64,7 @@ def road_runtime(  # noqa: PLR0913 - options of `Runtime`, passed on
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 
     # Packed trains are jobs of tasks, however long they are.
-    policy = AsSoonAsPossible(train_length, job_tuples=train_length)
+    policy = AsSoonAsPossible(train_length, job_tuples=train_length, one_task_tuples=ONE_TASK)
     return ps.Runtime(
         net,
         spark,  # type: ignore[arg-type]  # of a Spark session this room knows only that it can be stopped

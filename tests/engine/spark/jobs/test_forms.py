@@ -8,7 +8,7 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.rows import SpoolFile
-from penstock.engine.contract.policy import LIMITS
+from penstock.engine.contract.policy import LIMITS, LONG_TASK_BYTES
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.points import PointEntries
 from penstock.engine.spark.jobs.forms import Form, form_of, forms_text
@@ -54,6 +54,20 @@ def test_by_tuples_and_bytes(rows, size, form):
     assert form_of(ticket(rows, size), PACKED) is (Form.TASKS if form is Form.FRAMES else form)
     assert form_of(ticket(rows, size), MANY) is (Form.TASKS if form is Form.FRAMES else form)
     assert form_of(ticket(rows, size), DIFFUSED) is Form.FRAMES
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "form"),
+    [
+        (9_000, LONG_TASK_BYTES, Form.ONE_TASK),
+        (9_001, 0, Form.TASKS),
+        (9_000, LONG_TASK_BYTES + 1, Form.TASKS),
+    ],
+)
+def test_a_ticket_may_ask_for_one_task(rows, size, form):
+    asks = replace(ticket(rows, size), one_task_tuples=9_000)
+    assert form_of(asks, PLAIN) is form
+    assert form_of(asks, DIFFUSED) is Form.FRAMES
 
 
 def test_entries_of_a_point_count_by_their_tuples():

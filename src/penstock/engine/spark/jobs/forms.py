@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from penstock.connectors.contract import Slice
-from penstock.engine.contract.policy import LIMITS, LONG_JOB_BYTES, FormLimits
+from penstock.engine.contract.policy import LIMITS, LONG_JOB_BYTES, LONG_TASK_BYTES, FormLimits
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.layout.plan import Layout
 
@@ -52,7 +52,8 @@ def form_of(ticket: Ticket, layout: Layout, limits: FormLimits = LIMITS) -> Form
     if any(stage.spread for stage in layout.stages):
         return Form.FRAMES
     size = sum(s.weight() for pieces in ticket.slices.values() for s in pieces if isinstance(s, Slice))
-    if ticket.rows <= limits.one_task_tuples and size <= limits.one_task_bytes:
+    asked = ticket.rows <= ticket.one_task_tuples and size <= LONG_TASK_BYTES
+    if asked or (ticket.rows <= limits.one_task_tuples and size <= limits.one_task_bytes):
         return Form.ONE_TASK
     if layout.rooted or len(layout.stages) > limits.frame_stages:
         return Form.TASKS

@@ -197,6 +197,7 @@ class TicketPlanner:
             shed=shed,
             monitors=dict(self._steering.monitors),
             job_tuples=self._steering.job_tuples,
+            one_task_tuples=self._steering.one_task_tuples,
             lifted=looked.reached.lifted,
             late_at=self._late_at(taken),
         )
