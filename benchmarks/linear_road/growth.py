@@ -72,6 +72,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--set", type=Path, help="the prepared set of a rating; made if it is not there")
     parser.add_argument("--base", type=float, default=5, help="expressways that are generated")
     parser.add_argument("--minutes", type=int, default=1, help="scored minutes of each trial")
+    parser.add_argument("--interval", type=float, default=0.0, help="seconds between two trains at least")
     parser.add_argument("--warm-up", type=int, default=90, help="seconds before them")
     return parser.parse_args()
 
@@ -84,6 +85,7 @@ def plan_of(chosen: argparse.Namespace, folder: Path) -> RatePlan:
         set=chosen.set,
         seed=chosen.seed,
         base=chosen.base,
+        interval=chosen.interval,
     )
     return replace(plan, base=1, traffic_minutes=20, days=7, minutes=1) if chosen.quick else plan
 

@@ -23,6 +23,14 @@ RecoveryOption = Annotated[
         "sub-network stays readable. 'off': never.",
     ),
 ]
+IntervalOption = Annotated[
+    float,
+    typer.Option(
+        "--interval",
+        help="Seconds between the departures of two trains at least. Few and long trains cost less processor "
+        "time where little comes; answers wait that much longer.",
+    ),
+]
 Durability = Annotated[
     str,
     typer.Option(

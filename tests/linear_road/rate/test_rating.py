@@ -61,6 +61,7 @@ def test_in_full_mode_the_winner_carries_all_three_hours(tmp_path: Path) -> None
         ({"begin": 0.3}, "--from 0.3 is no size"),
         ({"end": 2}, "--to 2 is below --from 4"),
         ({"minutes": 0}, "--minutes and --trial-minutes of 1 or more"),
+        ({"interval": 5}, "--interval 5 is not known"),
         ({"step": 0.2}, "expected: a share from 0.01 to 0.15"),
         ({"minutes": 180}, "do not fit into the 180 minutes"),
     ],
@@ -127,11 +128,11 @@ def test_an_interrupted_rating_goes_on_with_its_trials_and_no_other(tmp_path: Pa
         rating._Trials.open(plan(tmp_path, minutes=3))
 
 
-def test_a_rating_from_before_there_was_a_step_goes_on(tmp_path: Path) -> None:
+def test_a_rating_from_before_there_was_a_choice_goes_on(tmp_path: Path) -> None:
     rating._Trials.open(plan(tmp_path)).add(trial(4, passed=True))
     file = tmp_path / "out" / "trials.json"
     saved = json.loads(file.read_text(encoding="utf-8"))
-    del saved["plan"]["step"]
+    del saved["plan"]["step"], saved["plan"]["interval"]
     file.write_text(json.dumps(saved), encoding="utf-8")
     assert [t.expressways for t in rating._Trials.open(plan(tmp_path)).counted()] == [4]
 

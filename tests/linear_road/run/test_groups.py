@@ -18,7 +18,8 @@ from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.copies import span_of
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.run import runner as running
-from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.plan import TOLL_LIMIT, RunPlan
+from penstock.linear_road.run.response_times import LIMITS
 from penstock.runtime.records.left_out import changes
 
 SECOND = 1_000_000
@@ -75,6 +76,10 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
         plan(tmp_path, headroom=0.9)
     with pytest.raises(InputError, match=r"--headroom 1\.5 is no part of the capacity"):
         plan(tmp_path, qos=True, headroom=1.5)
+    for interval in (-1.0, 5.0, float("nan")):
+        with pytest.raises(InputError, match=f"--interval {interval:g} is not known"):
+            plan(tmp_path, interval=interval)
+    assert min(LIMITS) == TOLL_LIMIT
     with pytest.raises(InputError, match="--qos needs a clock"):
         plan(tmp_path, qos=True, speed=float("inf"))
 

@@ -18,7 +18,7 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from penstock.cli.refusals import FAILED, STOPPED, refusals, refuse
-from penstock.cli.shared_options import RecoveryOption
+from penstock.cli.shared_options import IntervalOption, RecoveryOption
 from penstock.linear_road import RatePlan, rate_machine
 from penstock.linear_road.errors import RateError
 from penstock.linear_road.rate.rating import RATING, Watcher
@@ -86,6 +86,7 @@ def rate(
         typer.Option("--step", help="How finely to search, as a share of L; at most 0.15, to bracket it."),
     ] = SHARE,
     recovery: RecoveryOption = RECOVERY,
+    interval: IntervalOption = 0.0,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the answers of every trial.")] = False,
 ) -> None:
     """Find the largest L answered in real time, all correct and none late: double, bisect, confirm."""
@@ -107,6 +108,7 @@ def rate(
             keep=keep,
             delivery=known_delivery(form),
             recovery=recovery,
+            interval=interval,
             speed=speed,
             step=search_step,
         )

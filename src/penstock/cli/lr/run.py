@@ -24,7 +24,7 @@ from penstock.cli.console.options import (
 )
 from penstock.cli.console.run_server import console_beside
 from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals
-from penstock.cli.shared_options import Durability, HeadroomOption, QosOption, RecoveryOption
+from penstock.cli.shared_options import Durability, HeadroomOption, IntervalOption, QosOption, RecoveryOption
 from penstock.linear_road import RunPlan
 from penstock.linear_road.errors import InputError, RunStopped
 from penstock.linear_road.report.live_view import run_with_live_view
@@ -78,6 +78,7 @@ def run(
     ] = "packed",
     durability: Durability = "process",
     recovery: RecoveryOption = RECOVERY,
+    interval: IntervalOption = 0.0,
     qos: QosOption = False,
     headroom: HeadroomOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
@@ -116,6 +117,7 @@ def run(
             durability=known_durability(durability),
             delivery=known_delivery(form),
             recovery=recovery,
+            interval=interval,
             qos=qos,
             headroom=headroom,
         )

@@ -17,7 +17,7 @@ from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate.search import BRACKET, SHARE, Bounds
 from penstock.linear_road.rows.arrays import Int64s
 from penstock.linear_road.rows.inputs import Delivery, known_delivery
-from penstock.linear_road.run.plan import RECOVERY, known_recovery
+from penstock.linear_road.run.plan import RECOVERY, known_interval, known_recovery
 from penstock.linear_road.run.rating_record import PlanFigures
 
 MODES = ("peak", "full")
@@ -47,10 +47,13 @@ class RatePlan:
     """How many times faster than real time; the limits shrink with it."""
     step: float = SHARE
     """How finely to search: how much larger the next L may be that fails, as a share."""
+    interval: float = 0.0
+    """Seconds between the departures of two trains at least."""
 
     def __post_init__(self) -> None:
         known_delivery(self.delivery)
         known_recovery(self.recovery)
+        known_interval(self.interval)
         if not 0 < self.speed < math.inf:
             raise InputError(f"--speed {self.speed:g} is no factor", expected="a number such as 1 or 3")
         if self.mode not in MODES:
@@ -102,6 +105,7 @@ class RatePlan:
             "recovery": self.recovery,
             "speed": self.speed,
             "step": self.step,
+            "interval": self.interval,
         }
 
 

@@ -123,7 +123,9 @@ class _Trials:
         if not file.is_file():
             return cls(file, plan.as_json())
         saved = json.loads(file.read_text(encoding="utf-8"))
-        saved["plan"].setdefault("step", SHARE)  # a rating from before there was a choice
+        # A rating from before there was a choice.
+        saved["plan"].setdefault("step", SHARE)
+        saved["plan"].setdefault("interval", 0.0)
         for name, value in plan.as_json().items():
             if saved["plan"].get(name) != value:
                 raise InputError(
@@ -226,6 +228,7 @@ class TrialRun:
             most_behind=_MOST_BEHIND,
             delivery=self.plan.delivery,
             recovery=self.plan.recovery,
+            interval=self.plan.interval,
             # Joining would need the room of all answers a second time: tens of gigabytes at a large L.
             one_file=self.plan.keep,
         )

@@ -16,6 +16,10 @@ RECOVERY = "10 seconds"
 """Feeds stay until no train needs them, so state need not be written with every train."""
 
 
+TOLL_LIMIT = 5
+"""Seconds in which a toll is due (`response_times.LIMITS`, whose import compiles kernels)."""
+
+
 def known_recovery(text: str) -> str:
     """The recovery target, if it is a length of time or 'off'."""
     try:
@@ -25,6 +29,16 @@ def known_recovery(text: str) -> str:
     if not known:
         raise InputError(f"--recovery {text} is not known", expected="for example '10 seconds', or 'off'")
     return text
+
+
+def known_interval(seconds: float) -> float:
+    """The time between two trains, if answers can be in time with it."""
+    if not 0 <= seconds < TOLL_LIMIT:
+        raise InputError(
+            f"--interval {seconds:g} is not known",
+            expected=f"seconds, less than the {TOLL_LIMIT} in which a toll is due",
+        )
+    return seconds
 
 
 @dataclass(frozen=True)
@@ -57,11 +71,14 @@ class RunPlan:
     qos: bool = False
     """Under overload, leave whole groups of expressways out, so that the others are answered in time."""
     headroom: float | None = None
+    interval: float = 0.0
+    """Seconds between the departures of two trains at least: fewer trains cost less, and answers wait."""
 
     def __post_init__(self) -> None:
         known_durability(self.durability)
         known_delivery(self.delivery)
         known_recovery(self.recovery)
+        known_interval(self.interval)
         if not self.speed > 0:
             raise InputError(f"--speed {self.speed:g} is not above 0", expected="a factor such as 1 or 60")
         self._check_qos()

@@ -272,6 +272,7 @@ class _NetworkRun:
             take_over=self.plan.take_over,
             durability=self.plan.durability,
             recovery=self.plan.recovery,
+            interval=self.plan.interval,
             control=self._control(net),
         )
         progress = RunProgress(self.feed, self.folder.feed, self._partitions)
@@ -420,6 +421,7 @@ class _NetworkRun:
             "master": plan.master,
             "durability": plan.durability,
             "recovery": plan.recovery,
+            "interval": plan.interval,
         }
 
     def _rates(self, progress: RunProgress, cost: Cost, answers: int) -> Rates:
