@@ -15,9 +15,23 @@ import pytest
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark.launch import process_environment
-from penstock.engine.spark.session import MEANING, MEMORY, SETTINGS, cores_of, for_trains
+from penstock.engine.spark.session import MEANING, MEMORY, SETTINGS, cores_of, for_trains, socket_files
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
+
+
+def test_workers_talk_over_files_that_nobody_else_can_open(spark):
+    folder = Path(spark.conf.get("spark.python.unix.domain.socket.dir"))
+    assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "true"
+    assert spark.sparkContext.parallelize(range(3), 2).map(lambda i: i + 1).collect() == [1, 2, 3]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert any(path.is_socket() for path in folder.iterdir())
+
+
+def test_no_files_where_their_names_would_be_too_long(monkeypatch, tmp_path):
+    (long := tmp_path / ("x" * 80)).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    assert socket_files() == {}
 
 
 def hours(folder):

@@ -37,7 +37,7 @@ def quiet(settings: dict[str, str]) -> dict[str, str]:
 
 def quiet_python() -> None:
     """Keep PySpark and Py4J from printing the trace of each error that they also raise."""
-    from pyspark.accumulators import AccumulatorTCPServer
+    from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -47,6 +47,7 @@ def quiet_python() -> None:
     logging.getLogger().addFilter(_not_of_py4j)
     # Likewise, the server for accumulators would print a trace of its own.
     AccumulatorTCPServer.handle_error = _ignore  # type: ignore[method-assign, assignment]  # on purpose
+    AccumulatorUnixServer.handle_error = _ignore  # type: ignore[method-assign, assignment]  # on purpose
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
