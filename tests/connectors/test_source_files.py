@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ from penstock.connectors.files import text, text_file
 from penstock.connectors.files.discovery import source_files
 from penstock.connectors.files.discovery.file_log import FileLog, KnownFile
 from penstock.connectors.files.discovery.settling import Signature
+from penstock.connectors.files.discovery.source_path import SourcePath, source_path
 from penstock.connectors.loading import input_for
 from penstock.model.errors import ExpressionError, NetworkError
 from penstock.model.formats.files import csv, parquet
@@ -414,3 +416,17 @@ def test_a_good_file_stays_good_while_descriptors_are_short(
         with pytest.raises(OSError, match="too many open files"):
             reader.look()
     assert reader.drain() == ([1, 2], [])
+
+
+def test_a_folder_that_comes_during_the_look_is_a_folder(tmp_path, monkeypatch):
+    """It was taken for a single file, and nothing in it was ever read."""
+    asked = Path.is_dir
+
+    def is_dir(path):
+        was = asked(path)
+        path.mkdir(exist_ok=True)
+        return was
+
+    monkeypatch.setattr(Path, "is_dir", is_dir)
+    assert source_path(str(tmp_path / "cars")) is None
+    assert source_path(str(tmp_path / "cars")) == SourcePath(str(tmp_path / "cars"))

@@ -48,11 +48,12 @@ def source_path(text: str) -> SourcePath | None:
     A path with `*`, `?` or `[` is a pattern, unless a file or folder of exactly that name exists. (If the
     pattern matches its own name, as `*.csv` does, it is a pattern nevertheless.)
     """
+    there = os.path.lexists(text)  # asked first: a folder that comes meanwhile must not be taken for a file
     if Path(text).is_dir():
         return SourcePath(os.path.realpath(text))
     name = Path(text).name
     wild = not _WILD.isdisjoint(text)
-    if os.path.lexists(text) and not (wild and fnmatchcase(name, name)):
+    if there and not (wild and fnmatchcase(name, name)):
         real = os.path.realpath(text)
         return SourcePath(*os.path.split(real), one=True)
     return _pattern(text) if wild else None
