@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from penstock.engine.spark.runs.own_workers import PhaseFunction, PinnedJob
+from penstock.engine.spark.runs.own_workers import PhaseFunction, PinnedJob, Places
+from penstock.engine.spark.session import cores_of
 
 Records = Iterable[Any]
 
@@ -36,7 +37,7 @@ def test_a_partition_keeps_its_worker(spark: Any) -> None:
     seen: dict[int, set[int]] = {0: set(), 1: set(), 2: set()}
     given = phases()
     for _ in range(6):
-        job = PinnedJob(spark.sparkContext, 3)
+        job = PinnedJob(spark.sparkContext, (0, 1, 2))
         for partition, (pid, arrived) in job.run([given["to_all"], given["told"]]):
             assert sorted(sender for sender, _ in arrived) == [0, 1, 2]
             seen[partition] |= {pid, dict(arrived)[partition]}
@@ -48,7 +49,7 @@ def test_a_partition_keeps_its_worker(spark: Any) -> None:
 
 def test_records_go_through_many_phases(spark: Any) -> None:
     given = phases()
-    job = PinnedJob(spark.sparkContext, 3)
+    job = PinnedJob(spark.sparkContext, (0, 1, 2))
     told = job.run([given["to_all"], given["again"], given["told"]])
     assert sorted(partition for partition, _ in told) == [0, 1, 2]
     for _, (_, arrived) in told:
@@ -58,6 +59,21 @@ def test_records_go_through_many_phases(spark: Any) -> None:
 
 
 def test_a_job_of_one_phase(spark: Any) -> None:
-    job = PinnedJob(spark.sparkContext, 3)
+    job = PinnedJob(spark.sparkContext, (0, 1, 2))
     assert {partition for partition, _ in job.run([phases()["told"]])} == {0, 1, 2}
     job.release()
+
+
+def test_a_place_belongs_to_one_sub_network(spark: Any) -> None:
+    """The shared session of the tests has two cores or more, so at least one can have places."""
+    cores = max(2, cores_of(spark))
+    first, second = (Places(spark, cores, stateful=True) for _ in range(2))
+    taken = first.take()
+    assert taken == first.take()
+    assert set(taken) <= set(range(cores))
+    if taken:  # networks of other tests may hold some
+        assert second.take() == ()
+    first.leave()
+    assert Places(spark, cores, stateful=False).take() == ()
+    assert Places(spark, cores + 1, stateful=True).take() == ()
+    assert Places(None, cores, stateful=True).take() == ()

@@ -131,8 +131,8 @@ class JobRun(TrainRun):
             return [note for _, note in rdd.collect()]
         width = self.trains.partitions
         first, *others = [PhaseTask(plan, part, number) for number in range(len(plan.load().phases))]
-        if self.trains.own_workers:
-            job = PinnedJob(self.trains.spark.sparkContext, width)
+        if places := self.trains.places.take():
+            job = PinnedJob(self.trains.spark.sparkContext, places)
             self._pinned = [job]
             return [note for _, note in job.run([first, *others])]
         rdd = self.trains.numbered(width).mapPartitionsWithIndex(first)

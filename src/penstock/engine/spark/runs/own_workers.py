@@ -5,41 +5,78 @@ partitions would change places at random, and the state would be read anew. Idea
 of different environments apart. So each partition has a function and an environment of its own, and what
 Spark runs is the union of them.
 
-This helps only where all tasks run on this machine: elsewhere Spark chooses the machine of a task, too.
+This helps only where all tasks run in one JVM: elsewhere Spark chooses the machine of a task, too. A place
+is a process more, and two jobs at one place would change workers again. So a session has as many places as
+cores, and the sub-networks that come first get them.
 """
 
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark import RDD, SparkContext
 from pyspark.core.rdd import _prepare_for_python_RDD
 from pyspark.serializers import CPickleSerializer, NoOpSerializer, pack_long
+from pyspark.sql import SparkSession
+
+from penstock.engine.spark.session import cores_of
 
 _PLACE = "PENSTOCK_WORKER"
-_MOST = 16  # partitions; each has a process more, and its function travels with every task
 PhaseFunction = Callable[[int, Iterable[Any]], Iterator[tuple[int, Any]]]
 """A phase in one partition: records in, records out, each with the partition that it goes to."""
 
 
-def has_own_workers(partitions: int, *, local: bool) -> bool:
-    """Whether the tasks of a job get workers of their own.
+_LOCK = threading.Lock()
+_TAKEN: WeakKeyDictionary[SparkContext, set[int]] = WeakKeyDictionary()
+"""The places that are taken, of each Spark."""
 
-    >>> has_own_workers(2, local=True), has_own_workers(2, local=False), has_own_workers(100, local=True)
-    (True, False, False)
-    """
-    return local and 1 < partitions <= _MOST
+
+class Places:
+    """The places of a sub-network's partitions, from the first job to `leave`."""
+
+    def __init__(self, spark: SparkSession | None, partitions: int, *, stateful: bool) -> None:
+        self._spark, self._partitions = spark, partitions
+        self._wanted = stateful and partitions > 1
+        self._mine: tuple[int, ...] = ()
+
+    def take(self) -> tuple[int, ...]:
+        """A place for each partition that nobody else has; none if there are too few of them."""
+        if self._wanted and not self._mine and self._spark is not None:
+            context = self._spark.sparkContext
+            one_jvm = str(context.master).partition("[")[0] == "local"
+            if one_jvm and context.getConf().get("spark.python.worker.reuse") != "false":
+                self._mine = _taken(context, self._partitions, max(2, cores_of(self._spark)))
+            self._wanted = bool(self._mine)
+        return self._mine
+
+    def leave(self) -> None:
+        """Let others have them."""
+        if self._mine and self._spark is not None:
+            with _LOCK:
+                _TAKEN[self._spark.sparkContext].difference_update(self._mine)
+        self._mine = ()
+
+
+def _taken(context: SparkContext, partitions: int, most: int) -> tuple[int, ...]:
+    with _LOCK:
+        taken = _TAKEN.setdefault(context, set())
+        free = [place for place in range(most) if place not in taken]
+        places = tuple(free[:partitions]) if len(free) >= partitions else ()
+        taken.update(places)
+    return places
 
 
 @dataclass
 class PinnedJob:
-    """A job of so many partitions, phase by phase. `release` it when it is over."""
+    """A job of a partition at each place, phase by phase. `release` it when it is over."""
 
     context: SparkContext
-    partitions: int
+    places: Sequence[int]
     _shuffles: list[int] = field(default_factory=list)
 
     @property
@@ -49,7 +86,7 @@ class PinnedJob:
     def run(self, phases: Sequence[PhaseFunction]) -> list[tuple[int, Any]]:
         """Run the phases; what the last one gives out."""
         nothing: RDD[Any] = self.context.parallelize([], 1)
-        parents = [nothing._jrdd] * self.partitions
+        parents = [nothing._jrdd] * len(self.places)
         reader = nothing._jrdd_deserializer
         for phase in phases[:-1]:
             sent = self._union(phase, parents, reader, NoOpSerializer(), sends=True)
@@ -59,6 +96,8 @@ class PinnedJob:
 
     def release(self) -> None:
         """Delete the shuffles' files. Otherwise they stay until the JVM happens to collect the job."""
+        if not self._shuffles or self.context._jsc is None:
+            return  # there is nothing to delete, or Spark was stopped meanwhile
         cleaner = self.context._jsc.sc().cleaner()
         for shuffle in self._shuffles if cleaner.isDefined() else ():
             cleaner.get().doCleanupShuffle(shuffle, False)
@@ -78,8 +117,9 @@ class PinnedJob:
         command, broadcasts, environment, includes = _prepare_for_python_RDD(
             context, (function, None, reader, writer)
         )
+        number = self.places[function.partition]
         # The first place is Spark's own: tasks of other jobs run there, too.
-        place = {_PLACE: str(function.partition)} if function.partition else {}
+        place = {_PLACE: str(number)} if number else {}
         python = jvm.SimplePythonFunction(
             bytearray(command),
             {**environment, **place},
@@ -95,13 +135,13 @@ class PinnedJob:
         """Each record in the partition that it goes to; an RDD for each partition."""
         jvm = self._jvm
         pairs = jvm.PairwiseRDD(sent._jrdd.rdd()).asJavaPairRDD()
-        shuffled = pairs.partitionBy(jvm.PythonPartitioner(self.partitions, 0))
+        shuffled = pairs.partitionBy(jvm.PythonPartitioner(len(self.places), 0))
         self._shuffles.append(shuffled.rdd().dependencies().head().shuffleId())
         bodies = jvm.PythonRDD.valueOfPair(shuffled).rdd()
         prune = jvm.org.apache.spark.rdd.PartitionPruningRDD
         # Scala's set of one number is a function too: whether a number is that one.
         only = getattr(jvm.scala.collection.immutable, "Set$Set1")
-        return [prune.create(bodies, only(number)).toJavaRDD() for number in range(self.partitions)]
+        return [prune.create(bodies, only(number)).toJavaRDD() for number in range(len(self.places))]
 
 
 @dataclass(frozen=True)

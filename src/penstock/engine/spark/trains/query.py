@@ -398,6 +398,7 @@ class SubnetworkQuery:
             self._close_state()
         for source in self.inputs.values():
             source.close()
+        self.trains.places.leave()
         if self.failure is not None and not self._told:
             _LOG.warning("sub-network '%s' had failed: %s", self.sub.name, one_line(self.failure))
         if self._runs():

@@ -39,7 +39,7 @@ from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.recovery.snapshots import State as StateView
 from penstock.engine.spark.recovery.state_versions import DELTAS, Recovery, StateVersions
 from penstock.engine.spark.runs.job_run import train_run
-from penstock.engine.spark.runs.own_workers import has_own_workers
+from penstock.engine.spark.runs.own_workers import Places
 from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.engine.spark.session import is_local
 from penstock.engine.spark.tasks.state_parts import StateError
@@ -119,9 +119,9 @@ class Trains:
         }
         self.guarded = frozenset().union(*(g.boxes for g in self.guards.values()))
         last = self.log.commit(self.log.last_commit())
-        local = spark is None or is_local(spark)
-        recovery = replace(settings.recovery, local=local)
-        self.own_workers = has_own_workers(self.partitions, local=local)
+        recovery = replace(settings.recovery, local=spark is None or is_local(spark))
+        stateful = any(stage.keeps_state(self.net) for stage in self.layout.stages)
+        self.places = Places(spark, self.partitions, stateful=stateful)
         self.versions = StateVersions(self.directory, self.log, recovery, sync=self.sync)
         self.outputs = Outputs(self.net, sub.outputs, self.run, sync=self.sync)
         self.outputs.start(last.moves if last is not None else (), self.log.last())
