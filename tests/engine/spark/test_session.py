@@ -14,8 +14,9 @@ import pytest
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.spark import sockets
 from penstock.engine.spark.launch import process_environment
-from penstock.engine.spark.session import MEANING, MEMORY, SETTINGS, cores_of, for_trains, socket_files
+from penstock.engine.spark.session import MEANING, MEMORY, SETTINGS, cores_of, for_trains
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
 
@@ -28,10 +29,40 @@ def test_workers_talk_over_files_that_nobody_else_can_open(spark):
     assert any(path.is_socket() for path in folder.iterdir())
 
 
-def test_no_files_where_their_names_would_be_too_long(monkeypatch, tmp_path):
+def test_what_jobs_return_leaves_no_file_names_behind(spark):
+    """The JVM would remember each of them until it ends."""
+    folder = Path(spark.conf.get(sockets.FOLDER))
+    before = {path.name for path in folder.iterdir()}
+    assert spark.sparkContext.parallelize([1], 1).collect() == [1]
+    jvm = spark.sparkContext._jvm
+    remembered = jvm.java.lang.Class.forName("java.io.DeleteOnExitHook").getDeclaredField("files")
+    remembered.setAccessible(True)
+    names = [name for name in remembered.get(None) if name.startswith(str(folder))]
+    assert len(names) <= len(before)
+
+
+def test_short_names_where_those_of_the_temporary_folder_are_too_long(monkeypatch, tmp_path):
     (long := tmp_path / ("x" * 80)).mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
-    assert socket_files() == {}
+    folder = Path(sockets.socket_files()[sockets.FOLDER])
+    assert folder.parent == Path("/tmp")
+    folder.rmdir()
+
+
+def test_the_folder_of_sockets_goes_with_a_killed_process():
+    script = """
+import os, signal
+from penstock.engine.spark import sockets
+from penstock.engine.spark.session import local_session
+print(local_session().conf.get(sockets.FOLDER), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    folder, end = Path(done.stdout.strip()), time.monotonic() + 30
+    assert done.returncode == -9
+    while folder.exists():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def hours(folder):

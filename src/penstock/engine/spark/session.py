@@ -5,19 +5,16 @@ Everything that runs on Spark comes through here, so a missing PySpark is report
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import shutil
-import socket
 import sys
-import tempfile
 from contextlib import suppress
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.engine.spark import sockets
 from penstock.engine.spark.launch import launch, quiet, quiet_python, verbose
 from penstock.engine.spark.master import cores, default_master, names_this_host
 from penstock.model.errors import MissingPackageError
@@ -79,8 +76,6 @@ MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "MALLOC_TOP_PAD_": str(16 << 20),
 }
-_LONGEST_FOLDER = 60
-"""Bytes of a folder's name: the kernel takes a socket's path of up to 107, and Spark's names take 43."""
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -124,39 +119,20 @@ def local_session(
         defaults["spark.driver.extraJavaOptions"] += " -XX:+UseTransparentHugePages"
     given = {**settings, **({"spark.master": master} if master else {})}
     left_open = _left_open(defaults)
-    if names_this_host({**left_open, **given}.get("spark.master", "given to spark-submit")):
-        left_open |= socket_files()
+    here = names_this_host({**left_open, **given}.get("spark.master", "given to spark-submit"))
+    if here and _left_open(sockets.UNSET) == sockets.UNSET:
+        left_open |= sockets.socket_files()
     chosen = quiet({**left_open, **given})
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
     launch(chosen, MEMORY, nice)
     spark = builder.getOrCreate()
+    sockets.own_by_jvm(spark)
+    sockets.collect_over_port(spark)
     if not verbose():
         spark.sparkContext.setLogLevel("FATAL")
     return spark
-
-
-def socket_files() -> dict[str, str]:
-    """Let JVM and Python workers talk over files, not ports, in a folder that only we can open.
-
-    Over loopback each job waits for 40 ms: the kernel delays an acknowledgement that the JVM waits for.
-    """
-    if not hasattr(socket, "AF_UNIX"):
-        return {}
-    own = Path(tempfile.mkdtemp(prefix="penstock-sockets-"))
-    atexit.register(_removed_by, os.getpid(), own)
-    if len(os.fsencode(own)) > _LONGEST_FOLDER:
-        return {}
-    return {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": str(own),
-    }
-
-
-def _removed_by(process: int, folder: Path) -> None:
-    if os.getpid() == process:  # not by a fork of it
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def heap_mb(machine: float) -> int:
