@@ -28,7 +28,7 @@ from penstock.engine.spark.jobs.plan import JobPlan, Phase, PickledPlan, Route
 from penstock.engine.spark.tasks.key_targets import targets
 from penstock.engine.spark.tasks.stage import StageTask, settle
 from penstock.engine.spark.tasks.stage_run import StageRun
-from penstock.engine.spark.tasks.worker_gc import freeze_collector
+from penstock.engine.spark.tasks.worker_process import after_task
 from penstock.model.diffused.roles import Roles
 from penstock.store.ipc import from_ipc, ipc_bytes
 
@@ -245,7 +245,7 @@ class PhaseTask:
             yield sent.partition, (PACKED, f"{sent.stage}#{sent.entry}", ipc_bytes(sent.tuples))
         for note in run.notes:
             yield partition, note
-        freeze_collector()
+        after_task()
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class WholeTrainTask:
         settle()
         for note in whole_train(self.plan.load(), self.part):
             yield 0, note
-        freeze_collector()
+        after_task()
 
 
 def whole_train(plan: JobPlan, part: TrainPart) -> Iterator[Note]:

@@ -23,7 +23,7 @@ from penstock.engine.spark.entry.slice_entry import enter
 from penstock.engine.spark.tasks.key_targets import targets
 from penstock.engine.spark.tasks.stage import StageTask
 from penstock.engine.spark.tasks.stage_run import StageRun
-from penstock.engine.spark.tasks.worker_gc import freeze_collector
+from penstock.engine.spark.tasks.worker_process import after_task
 from penstock.model.boxes import Keys, Source
 from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.store.ipc import from_ipc, ipc_bytes
@@ -146,7 +146,7 @@ class PackedStageTask(StageTask):
         types = [pa.int32(), pa.string(), pa.string(), pa.binary()]
         arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, names=_NAMES)
-        freeze_collector()
+        after_task()
 
     def _enter(self, stage_run: StageRun, rooted: _Rooted) -> None:
         assert self.root is not None
@@ -247,4 +247,4 @@ class ReadTask:
                     yield pa.RecordBatch.from_arrays(
                         [pa.array([""]), pa.array([b""])], names=["path", "chunk"]
                     )
-        freeze_collector()
+        after_task()
