@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.contract.policy import DEFAULT_LENGTH, AsSoonAsPossible
-from penstock.engine.contract.situation import Situation
+from penstock.engine.contract.situation import InputSituation, Situation
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,13 @@ from penstock.engine.contract.situation import Situation
 )
 def test_a_train_leaves_when_its_time_has_come(interval, departed, answer):
     assert AsSoonAsPossible(7, interval).next_train(Situation("s", 1, 10.0, departed)) == answer
+
+
+@pytest.mark.parametrize(("waiting", "at_once", "answer"), [(7, True, 7), (7, False, None), (6, True, None)])
+def test_a_backlog_need_not_wait_for_the_interval(waiting, at_once, answer):
+    policy = AsSoonAsPossible(7, 1.0, full_at_once=at_once)
+    inputs = {"cars": InputSituation(waiting_tuples=waiting)}
+    assert policy.next_train(Situation("s", 1, 10.0, 9.5, inputs=inputs)) == answer
 
 
 def test_the_default_is_capped():

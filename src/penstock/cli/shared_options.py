@@ -27,8 +27,8 @@ IntervalOption = Annotated[
     float,
     typer.Option(
         "--interval",
-        help="Seconds between the departures of two trains at least. Few and long trains cost less processor "
-        "time where little comes; answers wait that much longer.",
+        help="Seconds of the wall clock between the departures of two trains at least. Few and long trains "
+        "cost less processor time where little comes; answers wait that much longer, unless a backlog waits.",
     ),
 ]
 Durability = Annotated[

@@ -52,6 +52,7 @@ class AsSoonAsPossible:
     max_bytes: int = DEFAULT_BYTES
     job_tuples: int = 0
     one_task_tuples: int = 0
+    full_at_once: bool = False  # a train that would be full does not wait for the interval
 
     def __post_init__(self) -> None:
         if self.max_bytes < 1:
@@ -60,7 +61,13 @@ class AsSoonAsPossible:
     def next_train(self, situation: Situation) -> int | None:
         """The cap, unless the last train left less than `interval` ago."""
         early = situation.departed is not None and situation.now - situation.departed < self.interval
-        return None if early else self.length
+        return None if early and not self._full(situation) else self.length
+
+    def _full(self, situation: Situation) -> bool:
+        return self.full_at_once and any(
+            (waits.waiting_tuples or 0) >= self.length or (waits.waiting_bytes or 0) >= self.max_bytes
+            for waits in situation.inputs.values()
+        )
 
 
 # -- the form of a train

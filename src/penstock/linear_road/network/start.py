@@ -60,13 +60,15 @@ def road_runtime(  # noqa: PLR0913 - options of `Runtime`, passed on
     by default `penstock.engine.spark.session.local_session` makes one. `train_length`: the most tuples in a
     train, but at least one second. `recovery`: as of `Runtime`; whoever fills the feed must then leave its
     files until no train needs them any more (`TrainDone.needed`). `interval`: seconds between the departures
-    of two trains at least. `control`: under overload it leaves out
+    of two trains at least, unless a backlog fills them. `control`: under overload it leaves out
     whole groups of expressways.
     """
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 
     # Packed trains are jobs of tasks, however long they are.
-    policy = AsSoonAsPossible(train_length, interval, job_tuples=train_length, one_task_tuples=ONE_TASK)
+    policy = AsSoonAsPossible(
+        train_length, interval, job_tuples=train_length, one_task_tuples=ONE_TASK, full_at_once=True
+    )
     return ps.Runtime(
         net,
         spark,  # type: ignore[arg-type]  # of a Spark session this room knows only that it can be stopped

@@ -53,9 +53,9 @@ class RatePlan:
     def __post_init__(self) -> None:
         known_delivery(self.delivery)
         known_recovery(self.recovery)
-        known_interval(self.interval)
         if not 0 < self.speed < math.inf:
             raise InputError(f"--speed {self.speed:g} is no factor", expected="a number such as 1 or 3")
+        known_interval(self.interval, self.speed)
         if self.mode not in MODES:
             raise InputError(f"--mode {self.mode} is not known", expected="peak or full")
         for name, value in (("--to", self.end), ("--from", self.begin), ("--base", self.base)):

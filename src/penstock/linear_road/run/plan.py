@@ -31,12 +31,15 @@ def known_recovery(text: str) -> str:
     return text
 
 
-def known_interval(seconds: float) -> float:
+def known_interval(seconds: float, speed: float) -> float:
     """The time between two trains, if answers can be in time with it."""
-    if not 0 <= seconds < TOLL_LIMIT:
+    limit = TOLL_LIMIT / speed
+    if seconds and not 0 < seconds < limit:
         raise InputError(
             f"--interval {seconds:g} is not known",
-            expected=f"seconds, less than the {TOLL_LIMIT} in which a toll is due",
+            expected=f"seconds of the wall clock, less than the {limit:.3g} in which a toll is due"
+            if limit
+            else "none: at maximum speed a pause between trains only costs time",
         )
     return seconds
 
@@ -78,9 +81,9 @@ class RunPlan:
         known_durability(self.durability)
         known_delivery(self.delivery)
         known_recovery(self.recovery)
-        known_interval(self.interval)
         if not self.speed > 0:
             raise InputError(f"--speed {self.speed:g} is not above 0", expected="a factor such as 1 or 60")
+        known_interval(self.interval, self.speed)
         self._check_qos()
         if not self.source.exists():
             raise InputError(f"input {self.source} does not exist")
@@ -95,6 +98,8 @@ class RunPlan:
             raise InputError("--headroom has no effect without --qos", hint="add --qos")
         if self.headroom is not None and not 0 < self.headroom <= 1:
             raise InputError(f"--headroom {self.headroom:g} is no part of the capacity", expected="0 to 1")
+        if self.qos and self.interval:
+            raise InputError("--interval has no effect with --qos: control decides when trains leave")
         if self.qos and not self.ticks:
             raise InputError("--qos needs a clock: at maximum speed nothing is late")
 
