@@ -199,10 +199,19 @@ class RunningQueries:
             return
         records.train_done(done)
         self._tell(done)
+        self._wake_readers(done.subnetwork)
         if self.too_many_dead_letters():
             # No further train starts; check, wait and status say why.
             for steering in list(self._steering.values()):
                 steering.held = True
+
+    def _wake_readers(self, writer: str) -> None:
+        """Let those look at once that read a point of this sub-network."""
+        queries = dict(self.queries)
+        points = set(queries[writer].sub.points) if writer in queries else set()
+        for query in queries.values():
+            if points.intersection(query.sub.inputs):
+                query.wake()
 
     def _tell(self, done: TrainDone) -> None:
         self._telling.name = done.subnetwork

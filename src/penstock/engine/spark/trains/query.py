@@ -32,6 +32,7 @@ from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.trains.attempts import doing, run_train
 from penstock.engine.spark.trains.failures import ATTEMPTS, Kind, kind_of, message_of
 from penstock.engine.spark.trains.own_records import note_published
+from penstock.engine.spark.trains.pauses import pause
 from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.engine.spark.trains.source_memory import source_memory, sync_tree
 from penstock.engine.spark.trains.ticket_planner import TicketPlanner
@@ -44,9 +45,7 @@ from penstock.store.crash import crash_point
 from penstock.store.errors import FencedError
 
 _LOG = logging.getLogger("penstock")
-_IDLE_WAIT = 0.01  # seconds between looks for new input
 _QUIET = 1.0  # seconds after the last train, before it is noted as published
-_REFUSED_WAIT = 0.1  # seconds between asking a policy that wakes whoever it grants a train later
 _TICK = 0.1  # seconds between a waiting micro-batch's checks that it is still needed
 _MICRO_BATCH = 10.0  # seconds after which a micro-batch takes no further train
 
@@ -276,7 +275,7 @@ class SubnetworkQuery:
         try:
             while not self._stop.is_set():
                 if not self._ticket_written():
-                    self._wake.wait(_REFUSED_WAIT if self._refused else _IDLE_WAIT)
+                    self._wake.wait(pause(time.monotonic() - self._done_at, refused=self._refused))
                     self._wake.clear()
                 if self.finished.is_set():
                     return
