@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from penstock.control.line_fit import TRAINS, fit_line
+from penstock.control.line_fit import TRAINS, fit_line, tells_fixed
 from penstock.control.report import REPORT
 from penstock.engine.contract.policy import LIMITS, form_group
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
@@ -92,6 +92,9 @@ def subnetwork_of(name: str, trains: Sequence[TrainRecord], *, jobs: bool = Fals
         all(train.alone for train in chosen),
         spread_of(chosen, jobs=jobs),
         by_parts=jobs,
+        fixed_known=tells_fixed(
+            [entered(each) for each in recent], [form_of(each, jobs=jobs) for each in recent]
+        ),
     )
 
 
