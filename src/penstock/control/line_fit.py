@@ -25,6 +25,8 @@ TRAINS = 64
 """A line is fitted to so many recent trains: 2,016 pairs at most."""
 _SPREAD = 1.8  # the longest train must be so many times the shortest, or no slope can be told
 _ENOUGH, _ENOUGH_OF_FORM = 8, 3  # trains, before what is fixed is believed: the first ones are cold
+_TAILS = (48, 32, 24, 16, 12, 8, 6, 4, 3)  # so many of the last trains may all cost something else
+_CHANGED, _MUCH = 2.0, 0.05  # times the line; seconds below which a train tells nothing about that
 _LONG = 0.5  # of the longest: such trains tell the most that a tuple can cost
 
 _Numbers = NDArray[np.float64]
@@ -64,6 +66,33 @@ def fit_line(
     if fixed < 0:
         return Line(0.0, _rounded(float(np.median(y[mine] / n[mine]))))
     return Line(_rounded(fixed), _rounded(slope))
+
+
+def since_change(tuples: Sequence[float], seconds: Sequence[float]) -> int:
+    """From which train on all contradict the line through those before them; 0 if there is no such change.
+
+    A median holds on to the old for half of its trains. For minutes that is wrong where a function has become
+    another one between two runs.
+
+    >>> tuples = [10_000, 20_000, 50_000, 90_000] * 4
+    >>> cheap = [2e-6 * n for n in tuples]
+    >>> since_change(tuples + [50_000] * 3, cheap + [1.0] * 3), since_change(tuples, cheap)
+    (16, 0)
+    """
+    if sum(took >= _MUCH for took in seconds) < min(_TAILS):
+        return 0  # most boxes: whatever it costs, it is next to nothing
+    for tail in _TAILS:
+        first = len(tuples) - tail
+        before = fit_line(tuples[:first], seconds[:first]) if first >= _ENOUGH else None
+        if before is None:
+            continue
+        each = [(k, seconds[k], before.at(tuples[k])) for k in range(first, len(tuples))]
+        told = [(k, took, line) for k, took, line in each if max(took, line) >= _MUCH]
+        dearer = all(took > _CHANGED * line for _, took, line in told)
+        cheaper = all(_CHANGED * took < line for _, took, line in told)
+        if len(told) >= min(_TAILS) and (dearer or cheaper):
+            return told[0][0]
+    return 0
 
 
 def tells_fixed(tuples: Sequence[float], groups: Sequence[int]) -> bool:
