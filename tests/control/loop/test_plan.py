@@ -12,6 +12,7 @@ from tests.control.loop.networks import COSTLY, COSTS, CPU, TOLERANT, network, s
 import penstock as ps
 from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.plan import Memory, aims, decide, load_nodes, usable_part
+from penstock.control.loop.sentences import share_decisions
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.valves import Places
 from penstock.control.shedder import Shedding
@@ -469,3 +470,13 @@ def test_valves_do_not_open_while_something_is_late_and_nobody_knows_how_much_wa
     assert memory.shedding.kept == 0.3
     _, memory = looks(memory, [picture(61.0 + k, LITTLE, 0.1, waiting=None) for k in range(10)])
     assert memory.shedding.kept == 1
+
+
+def test_why_valves_are_shut_while_little_comes_is_said():
+    looks_at = [picture(20.0 + k, LITTLE, 30.0, waiting=10**7) for k in range(9)]
+    plan, _ = looks(restarted(), looks_at)
+    assert plan.owed == pytest.approx(1e7 * ALL)
+    (told, *_) = share_decisions({}, plan, STRUCTURE.qos, LITTLE, 29.0)
+    assert "what waits needs" in told.sentence
+    busy, _ = plan_of([picture(20.0, 2 * CAPACITY / ALL, 1.0)])
+    assert not [d for d in share_decisions({}, busy, STRUCTURE.qos, 1.0, 29.0) if "what waits" in d.sentence]

@@ -61,7 +61,7 @@ class Plan:
     still too much, and nothing more may be shed. `by_value`: outputs that lose tuples by value. `late`: the
     sub-network that is furthest behind, its age and its threshold. `left`: how long that had waited which its
     last train left behind. `out_of_reach`: outputs that no rate lets be good, and the least delay that
-    could be promised.
+    could be promised. `owed`: CPU-seconds that what waits needs, unshed; None if it is not known.
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -77,6 +77,7 @@ class Plan:
     age: float = 0.0
     threshold: float = 0.0
     left: float = 0.0
+    owed: float | None = None
     out_of_reach: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -222,7 +223,7 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     else:
         shedding = _reopened(before, picture, seen, _furthest_behind(structure, picture, good_to, trains=0))
     memory = replace(memory, shedding=shedding)
-    plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)
+    plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain, owed=owed)
     if memory.map is None:  # nothing comes since the run began
         return replace(plan, shares=dict.fromkeys(sheddable, 1.0) if shedding.kept >= 1 else {}), memory
     plan = _with_shares(plan, memory)
