@@ -38,7 +38,7 @@ class CostBook:
         self._trains = {name: deque(trains, maxlen=_KEPT) for name, trains in known.items()}
         self._since: dict[str, int] = {}
         self._met: dict[tuple[str, int], int] = {}  # trains in this run, by sub-network and form
-        self._cold: dict[str, list[TrainRecord]] = {}  # cold trains of this run after the very first
+        self._cold: dict[str, list[TrainRecord]] = {}  # cold trains of this run
         self._other: set[str] = set()  # sub-networks with a box that costs something else than before
         self._costs = self._fit()
         self.floors = self._fit_floors()
@@ -66,8 +66,7 @@ class CostBook:
         """Keep what a cold train tells of boxes, if all of them contradict what was known."""
         name = record.subnetwork
         cold = self._cold.setdefault(name, [])
-        if sum(count for (each, _), count in self._met.items() if each == name) > 1:  # the first one imports
-            cold.append(replace(record, cpu=None))
+        cold.append(replace(record, cpu=None))
         if name in self._other or changed_in(list(self._trains.get(name, ())), cold):
             self._other.add(name)
             self._trains[name].extend(cold)
