@@ -36,7 +36,7 @@ def files(tmp_path):
     text = NET.replace("FROM", str(tmp_path / "in")).replace("TO", str(tmp_path / "out"))
     (tmp_path / "net.yaml").write_text(text)
     catalog = Catalog(tmp_path / "checkpoint" / "catalog.db")
-    for number, rows in enumerate([1000, 10_000, 50_000, 100_000]):
+    for number, rows in enumerate([1000, 10_000, 50_000, 100_000] * 3):
         took = 0.2 + 2e-6 * rows
         boxes = (BoxCount("fast", rows, rows // 10),)
         catalog.record_train(
@@ -71,7 +71,7 @@ def test_json_has_every_figure(files):
 def test_what_was_shed_does_not_make_a_network_look_cheaper(files):
     """Three of four trains lost most of the tuples that a costly box would have got."""
     catalog = Catalog(files / "checkpoint" / "catalog.db")
-    for number, rows in enumerate([20_000, 40_000, 60_000, 80_000] * 8, 4):
+    for number, rows in enumerate([20_000, 40_000, 60_000, 80_000] * 8, 12):
         scored = rows if number % 4 == 0 else rows // 10
         boxes = (BoxCount("fast", scored, scored // 10, wall=1.0, cpu=2e-5 * scored),)
         used = 0.2 + 1e-6 * rows + 2e-5 * scored
@@ -84,6 +84,25 @@ def test_what_was_shed_does_not_make_a_network_look_cheaper(files):
     answer = json.loads(check(files, *words, "--format", "json").output)
     assert answer["load"] == pytest.approx(2.1, rel=0.1)
     assert answer["feasible"] is False
+
+
+def test_two_trains_do_not_tell_what_is_fixed(files):
+    """The first train of a JVM took 10 s: that is no reason to say that 2 s can never be met."""
+    catalog = Catalog(files / "few" / "catalog.db")
+    for number, took in enumerate([9.9, 5.1]):
+        boxes = (BoxCount("fast", 80_000, 8_000, wall=1.0, cpu=2.4),)
+        catalog.record_train(
+            TrainRecord("alarms", number, float(number), number + took, 80_000, boxes, cpu=took / 2)
+        )
+    catalog.close()
+    words = ("--rate", "cars=1000", "--checkpoint", str(files / "few"), "--cores", "2")
+    answer = check(files, *words)
+    assert answer.exit_code == 0, answer.output
+    assert "what a train of 'alarms' takes without tuples is not known" in answer.output
+    plain = json.loads(check(files, *words, "--format", "json").output)
+    assert (plain["subnetworks"][0]["fixed"], plain["outputs"][0]["fixed"]) == (None, None)
+    box = next(each["load"] for each in plain["boxes"] if each["box"] == "fast")
+    assert plain["subnetworks"][0]["load"] >= box > 0
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import penstock as ps
 from penstock.control.analysis import analyse, box_rates, capacity_of, usable_share
-from penstock.control.calibration import calibrate
+from penstock.control.calibration import LengthsInTurn, calibrate, warm_trains
+from penstock.control.costs import costs_of
+from penstock.engine.contract.situation import Situation
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
 from penstock.model.errors import PenstockError
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.record_types import TrainRecord
 
 
 def network(*, alarms=2.0, means=8.0):
@@ -135,6 +141,48 @@ def test_refusals():
     net.source("cars", ps.rows(iter([]), "time TIMESTAMP"), timestamp="time").output("out", to=ps.memory())
     with pytest.raises(PenstockError, match="can be read only once"):
         calibrate(net, 1.0)
+
+
+def test_a_calibration_gives_each_subnetwork_trains_of_all_lengths():
+    """Where two asked in turn, one got all the long trains, and neither told what is fixed."""
+    policy = LengthsInTurn()
+    asked = [policy.next_train(Situation(name, n, now=1.0)) for n in range(8) for name in ("a", "b")]
+    assert asked[::2] == asked[1::2] == [1_000, 20_000, 5_000, 100_000] * 2
+
+
+def test_the_first_trains_of_a_calibration_are_cold(tmp_path):
+    catalog = Catalog(tmp_path / "catalog.db")
+    lengths = [1_000, 20_000, 5_000, 100_000] * 3
+    for k, n in enumerate(lengths):
+        took = 0.2 + 2e-5 * n + (5.0 if k < 4 else 0.0)
+        catalog.record_train(TrainRecord("kept", k, 10.0 * k, 10.0 * k + took, n, cpu=took))
+    catalog.record_train(TrainRecord("means", 0, 0.0, 9.0, 10, cpu=9.0))
+    catalog.close()
+    warm = warm_trains(tmp_path)
+    assert [train.train for train in warm["kept"]] == [4, 5, 6, 7, 8, 9, 10, 11]
+    assert len(warm["means"]) == 1, "a cold one is better than none"
+    known = costs_of(warm, jobs=True)
+    assert known.fixed_seconds("kept") == pytest.approx(0.2)
+    assert (known.subnetworks["kept"].fixed_known, known.subnetworks["means"].fixed_known) == (True, False)
+
+
+def test_what_is_fixed_must_be_known_before_it_is_a_reason():
+    known = costs(fixed=5.1)
+    never = analyse(network(), known, {"cars": 1}, cores=2)
+    assert all(output.never for output in never.outputs)
+    subs = {name: replace(sub, fixed_known=False) for name, sub in known.subnetworks.items()}
+    told = analyse(network(), MeasuredCosts(known.boxes, subs), {"cars": 1}, cores=2)
+    assert told.feasible
+    assert [output.fixed for output in told.outputs] == [None, None]
+    assert any("takes without tuples is not known" in note for note in told.notes)
+
+
+def test_a_box_costs_no_more_than_its_subnetwork():
+    known = costs()
+    known.boxes["tens"] = MeasuredBox("tens", "kept", 4, 1000, 10, Line(0.0, 1.42e-4))
+    told = analyse(network(), known, {"cars": 100_000}, cores=2)
+    load = next(box.load for box in told.boxes if box.box == "tens")
+    assert told.subnetworks[0].load >= load
 
 
 def test_a_calibration_run_leaves_nothing_behind(spark, tmp_path):

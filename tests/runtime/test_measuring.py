@@ -66,6 +66,18 @@ def test_the_share_is_of_the_value_where_tuples_go_by_value():
     assert (alarms.share, means.share) == (0.9, 0.5)
 
 
+def test_an_output_that_waits_for_a_long_train_has_not_got_back_what_valves_drop():
+    delays = OutputDelays()
+    delays.take(replace(done({"alarms": 8}), kept={"alarms": 0.3}), 100.0)
+    delays.end_second(100, {})
+    (starved,) = delays.end_second(101, {"alarms": 5.0})
+    assert starved.share == 0.3
+    assert delays.end_second(102, {"alarms": None}) == [], "nothing is due"
+    delays.take(done({"alarms": 8}), 103.0)
+    (whole,) = delays.end_second(103, {"alarms": 5.0})
+    assert whole.share == 1
+
+
 def test_the_delay_of_a_view_ends_when_its_tuples_are_committed_to_its_point():
     net = ps.Network("n")
     cars = net.source("cars", rows_source("time TIMESTAMP, v INT"), timestamp="time")

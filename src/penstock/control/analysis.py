@@ -48,16 +48,19 @@ class SubnetworkLoad:
     rate: float
     load: float
     utilisation: float
-    fixed: float  # seconds that a train takes without tuples
+    fixed: float | None  # seconds that a train takes without tuples; None if it is not known
 
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """Whether an output can be good. `fixed`: what trains take on its way. `problem`: "" if it can."""
+    """Whether an output can be good. `problem`: "" if it can.
+
+    `fixed`: what trains take on its way; None if it is not known, and no reason to say that it cannot.
+    """
 
     name: str
     threshold: float | None
-    fixed: float
+    fixed: float | None
     usable: float  # of the capacity, 0..1
     problem: str = ""
     never: bool = False  # no rate at all can meet it
@@ -99,7 +102,7 @@ def analyse(
         for sub in subs
         for name, qos in _ends(sub)
     )
-    notes = _notes(network, flow.values(), load, capacity, headroom)
+    notes = (*_not_known(loads), *_notes(network, flow.values(), load, capacity, headroom))
     return Analysis(tuple(flow.values()), loads, checks, load, capacity, headroom, notes)
 
 
@@ -136,12 +139,14 @@ def _subnetwork_load(sub: SubNetwork, costs: MeasuredCosts, flow: Mapping[str, B
             hint="give a checkpoint of a run (--checkpoint DIR), or measure now (--calibrate)",
         )
     rate = sum(flow[name].rate_out for name in sub.inputs)
-    fixed = costs.fixed_seconds(sub.name)
+    fixed = costs.fixed_seconds(sub.name) if measured.fixed_known else None
+    in_boxes = sum(flow[name].load or 0.0 for name in sub.network.nodes)
     if not measured.by_parts or measured.around is None or measured.spread is None:
         cpu = measured.wall if measured.cpu is None else measured.cpu
-        return SubnetworkLoad(sub.name, rate, rate * cpu.per_tuple, rate * measured.wall.per_tuple, fixed)
+        load = max(rate * cpu.per_tuple, in_boxes)  # two lines may differ; no box costs more than the whole
+        return SubnetworkLoad(sub.name, rate, load, rate * measured.wall.per_tuple, fixed)
     # Part by part: what was shed in some of the trains does not make the whole look cheaper.
-    load = rate * measured.around.per_tuple + sum(flow[name].load or 0.0 for name in sub.network.nodes)
+    load = rate * measured.around.per_tuple + in_boxes
     return SubnetworkLoad(sub.name, rate, load, load * measured.spread.per_tuple, fixed)
 
 
@@ -187,7 +192,7 @@ def _ways(
     ways: dict[str, tuple[SubnetworkLoad, ...]] = {}
     for sub in subs:  # each comes after those whose points it reads
         above = [ways[writers[name]] for name in sub.inputs if name in writers]
-        longest = max(above, key=lambda way: sum(each.fixed for each in way), default=())
+        longest = max(above, key=lambda way: sum(each.fixed or 0.0 for each in way), default=())
         ways[sub.name] = (*longest, loads[sub.name])
     return ways
 
@@ -216,12 +221,13 @@ def _check(
     capacity: float,
     headroom: float,
 ) -> OutputCheck:
-    fixed = sum(each.fixed for each in way)
+    known = all(each.fixed is not None for each in way)
+    fixed = sum(each.fixed or 0.0 for each in way)
     threshold = None if qos is None else qos.threshold
-    usable = headroom if threshold is None else usable_share(fixed, threshold, headroom)
+    usable = headroom if threshold is None or not known else usable_share(fixed, threshold, headroom)
     never = usable <= 0
     problem = _problem(name, threshold, fixed, usable, way=way, load=load, capacity=capacity)
-    return OutputCheck(name, threshold, fixed, max(0.0, usable), problem, never)
+    return OutputCheck(name, threshold, fixed if known else None, max(0.0, usable), problem, never)
 
 
 def _problem(
@@ -252,6 +258,15 @@ def _problem(
             f"{usable * capacity:.2f} of {capacity:.2f} may be used"
         )
     return ""
+
+
+def _not_known(loads: Iterable[SubnetworkLoad]) -> list[str]:
+    return [
+        f"what a train of '{each.name}' takes without tuples is not known: there were too few, or all of one "
+        "length; so whether a delay can be met at all is not checked"
+        for each in loads
+        if each.fixed is None
+    ]
 
 
 def _notes(

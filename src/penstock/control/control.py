@@ -478,7 +478,7 @@ class Control:
             plan, picture = self._plan, self._picture
         records, structure = self._runtime.running_records(), self._structure
         seconds, accounts = records.output_seconds(), records.accounts()
-        shares = {} if self.settings.observe else plan.shares
+        shares = self._shares if self._acts else {}  # what an earlier run has left, too
         outputs = output_reports(structure, seconds, shares, self._exact, self._errors)
         rates = self._rates.note(time.monotonic() - self._began, accounts.values())
         names = [name for sub in structure.subs for name in sub.inputs if name in sub.network.sources]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from penstock.control.line_fit import TRAINS, fit_line
+from penstock.control.line_fit import TRAINS, fit_line, since_change, tells_fixed
 from penstock.control.report import REPORT
 from penstock.engine.contract.policy import LIMITS, form_group
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
@@ -60,18 +60,44 @@ def boxes_of(trains: Sequence[TrainRecord]) -> dict[str, MeasuredBox]:
         for count in train.boxes:
             if not count.estimated and count.rows_in > 0:
                 counted.setdefault(count.box, []).append(count)
-    return {name: _box(name, home, counts[-TRAINS:]) for name, counts in counted.items()}
+    return {name: _box(name, home, counts) for name, counts in counted.items()}
+
+
+def changed_in(earlier: Sequence[TrainRecord], later: Sequence[TrainRecord]) -> bool:
+    """Whether a box costs something else in the later trains than in the earlier ones."""
+    before, after = _measured_counts(earlier), _measured_counts(later)
+    return any(
+        since_change(*_columns([*before[name], *counts])) >= len(before[name])
+        for name, counts in after.items()
+        if before.get(name)
+    )
+
+
+def _measured_counts(trains: Sequence[TrainRecord]) -> dict[str, list[BoxCount]]:
+    counted: dict[str, list[BoxCount]] = {}
+    for train in trains[-TRAINS:]:
+        for count in train.boxes:
+            if not count.estimated and count.rows_in > 0 and count.wall > 0:
+                counted.setdefault(count.box, []).append(count)
+    return counted
+
+
+def _columns(counts: Sequence[BoxCount]) -> tuple[list[float], list[float]]:
+    return [float(count.rows_in) for count in counts], [count.cpu for count in counts]
 
 
 def _box(name: str, subnetwork: str, counts: Sequence[BoxCount]) -> MeasuredBox:
-    measured = [count for count in counts if count.wall > 0]  # a native box has no time of its own
+    # A native box has no time of its own.
+    tuples, seconds = _columns([count for count in counts[-2 * TRAINS :] if count.wall > 0])
+    changed = since_change(tuples, seconds)  # what it cost before says nothing any more
+    counts = counts[-TRAINS:]
     return MeasuredBox(
         name,
         subnetwork,
         len(counts),
         sum(count.rows_in for count in counts),
         sum(count.rows_out for count in counts),
-        fit_line([count.rows_in for count in measured], [count.cpu for count in measured]),
+        fit_line(tuples[changed:][-TRAINS:], seconds[changed:][-TRAINS:]),
     )
 
 
@@ -92,6 +118,9 @@ def subnetwork_of(name: str, trains: Sequence[TrainRecord], *, jobs: bool = Fals
         all(train.alone for train in chosen),
         spread_of(chosen, jobs=jobs),
         by_parts=jobs,
+        fixed_known=tells_fixed(
+            [entered(each) for each in recent], [form_of(each, jobs=jobs) for each in recent]
+        ),
     )
 
 

@@ -24,6 +24,9 @@ from penstock.model.costs import Line
 TRAINS = 64
 """A line is fitted to so many recent trains: 2,016 pairs at most."""
 _SPREAD = 1.8  # the longest train must be so many times the shortest, or no slope can be told
+_ENOUGH, _ENOUGH_OF_FORM = 8, 3  # trains, before what is fixed is believed: the first ones are cold
+_TAILS = (48, 32, 24, 16, 12, 8, 6, 4, 3)  # so many of the last trains may all cost something else
+_CHANGED, _MUCH = 2.0, 0.05  # times the line; seconds below which a train tells nothing about that
 _LONG = 0.5  # of the longest: such trains tell the most that a tuple can cost
 
 _Numbers = NDArray[np.float64]
@@ -65,6 +68,52 @@ def fit_line(
     return Line(_rounded(fixed), _rounded(slope))
 
 
+def since_change(tuples: Sequence[float], seconds: Sequence[float]) -> int:
+    """From which train on all contradict the line through those before them; 0 if there is no such change.
+
+    A median holds on to the old for half of its trains. For minutes that is wrong where a function has become
+    another one between two runs.
+
+    >>> tuples = [10_000, 20_000, 50_000, 90_000] * 4
+    >>> cheap = [2e-6 * n for n in tuples]
+    >>> since_change(tuples + [50_000] * 3, cheap + [1.0] * 3), since_change(tuples, cheap)
+    (16, 0)
+    """
+    if sum(took >= _MUCH for took in seconds) < min(_TAILS):
+        return 0  # most boxes: whatever it costs, it is next to nothing
+    for tail in _TAILS:
+        first = len(tuples) - tail
+        before = fit_line(tuples[:first], seconds[:first]) if first >= _ENOUGH else None
+        if before is None:
+            continue
+        each = [(k, seconds[k], before.at(tuples[k])) for k in range(first, len(tuples))]
+        told = [(k, took, line) for k, took, line in each if max(took, line) >= _MUCH]
+        dearer = all(took > _CHANGED * line for _, took, line in told)
+        cheaper = all(_CHANGED * took < line for _, took, line in told)
+        if len(told) >= min(_TAILS) and (dearer or cheaper):
+            return told[0][0]
+    return 0
+
+
+def tells_fixed(tuples: Sequence[float], groups: Sequence[int]) -> bool:
+    """Whether trains tell what one takes without tuples: there are enough, and their lengths differ.
+
+    >>> lengths = [1000, 2000, 5000, 9000] * 2
+    >>> tells_fixed(lengths, [0] * 8), tells_fixed(lengths[:4], [0] * 4), tells_fixed([1000] * 8, [0] * 8)
+    (True, False, False)
+    """
+    known = [(n, form) for n, form in zip(tuples, groups, strict=True) if n > 0][-TRAINS:]
+    if len(known) < _ENOUGH:
+        return False
+    n, form = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
+    return bool(_telling(n, form)) and int((form == form[np.argmax(n)]).sum()) >= _ENOUGH_OF_FORM
+
+
+def _telling(n: _Numbers, form: _Numbers) -> list[float]:
+    """The forms with trains of different lengths: they tell what a tuple costs."""
+    return [each for each in set(form) if n[form == each].max() >= _SPREAD * n[form == each].min()]
+
+
 def _most_a_tuple(n: _Numbers, y: _Numbers) -> float:
     """All that the longest trains cost, divided by their tuples."""
     long = n >= _LONG * n.max()
@@ -78,8 +127,7 @@ def _slope(n: _Numbers, y: _Numbers, form: _Numbers) -> float | None:
     """
     first, second = np.triu_indices(len(n), k=1)
     longer, shorter = np.maximum(n[first], n[second]), np.minimum(n[first], n[second])
-    told = {each for each in set(form) if n[form == each].max() >= _SPREAD * n[form == each].min()}
-    use = (form[first] == form[second]) & np.isin(form[first], list(told)) & (longer > shorter)
+    use = (form[first] == form[second]) & np.isin(form[first], _telling(n, form)) & (longer > shorter)
     if not use.any():
         return None
     apart, higher = (n[second] - n[first])[use], (y[second] - y[first])[use]

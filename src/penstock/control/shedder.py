@@ -4,9 +4,12 @@ The offered rate is measured in front of the valves. So shedding does not change
 the plan follows from demand and capacity alone.
 
 A backlog is no overload as long as it shrinks: a run that starts has one, and so has one that was stopped
-for a moment. Where the load is too large anyway, it adds to the demand: it has to be worked off. While every
-train leaves something behind, trains do what they can. If that is less than what should be usable, say
-because others use the machine, the *strain* says by how much.
+for a moment. Where the load is too large anyway, it adds to the demand: it has to be worked off. So does what
+waits when the load has fallen again: valves stay shut until that is nearly gone. A backlog that keeps outputs
+late for long, and will for longer, is an overload too, however little comes.
+
+While every train leaves something behind, trains do what they can. If that is less than what should be
+usable, say because others use the machine, the *strain* says by how much.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ from dataclasses import dataclass, replace
 
 from penstock.control.analysis import PART
 
-_MOST_CATCH_UP = 4.0  # times the load: no backlog is a reason to shed more
+_MOST_CATCH_UP = 4.0  # times the load, or what fits: no small backlog is a reason to shed more
+_WORK_OFF = 10.0  # seconds: a backlog that would take longer even so is a reason, however little comes
+_LONG_LATE = 15.0  # seconds: a run that starts, or was stopped, has worked off its backlog by then
 _BAND = 0.03  # tighten by less than this only if something is late
 _LAST_TENTH = 0.9
 _SURE, _LONG_CALM = 0.85, 10.0  # all is kept if it takes this part, or has fitted for so many seconds
@@ -62,7 +67,7 @@ class Pressure:
     train ran. `trains`: how many have run so far. `least`: the part of the load that remains if everything is
     shed that may be. `worked`: CPU-seconds that trains have spent on tuples so far, as the cost lines say.
     `left`: how long the oldest waiting tuple had waited when the last train left without it; 0 if it came
-    later.
+    later. `owed`: CPU-seconds that all waiting tuples need, unshed; None if nobody knows how many wait.
     """
 
     now: float
@@ -77,6 +82,12 @@ class Pressure:
     worked: float = 0.0
     left: float = 0.0
     most: float = 0.0
+    owed: float | None = 0.0
+
+    @property
+    def overdue(self) -> float:
+        """CPU-seconds of what waits beyond what may wait for one train while this load comes."""
+        return max(0.0, (self.owed or 0.0) - PART * self.threshold * self.load) if self.backlog else 0.0
 
     @property
     def backlog(self) -> float:
@@ -102,6 +113,7 @@ class Shedding:
     """How much of the load is kept, 0..1, and what is remembered for the next look.
 
     `error`: measured CPU by predicted CPU, smoothed. `strain`: what should be usable by what really is.
+    `late`: since when something has been late without a break.
     """
 
     kept: float = 1.0
@@ -112,21 +124,31 @@ class Shedding:
     strained: float = float("-inf")  # when it was last changed
     waits: float = 1.0  # times as long as usual before valves open: what came back had to go again
     marks: tuple[Mark, ...] = ()
+    late: float = float("inf")
 
 
-def demand(load: float, backlog: float, tempo: Tempo = QUICK) -> float:
-    """The load with what has to be worked off.
+def demand(
+    load: float, backlog: float, tempo: Tempo = QUICK, *, overdue: float = 0.0, usable: float = 0.0
+) -> float:
+    """The load with what has to be worked off: by its age, or by the CPU that it needs if that is more.
+
+    Where little comes now, only the CPU tells how much an overload has left behind.
 
     >>> demand(1.0, backlog=0.0), demand(1.0, backlog=2.0)
     (1.0, 2.0)
+    >>> [demand(0.1, backlog=30.0, overdue=cpu, usable=1.0) for cpu in (2.0, 20.0, 99.0)]
+    [1.1, 4.0, 10.0]
     """
-    return load * min(_MOST_CATCH_UP, 1 + backlog / tempo.catch_up)
+    by_age = load * min(_MOST_CATCH_UP, 1 + backlog / tempo.catch_up)
+    by_work = min(_MOST_CATCH_UP * max(load, usable), load + overdue / tempo.catch_up)
+    return max(by_age, by_work, load + overdue / _WORK_OFF)
 
 
 def next_shedding(state: Shedding, seen: Pressure, tempo: Tempo = QUICK) -> Shedding:
     """The decision of one look, a few times a second."""
     state = _with_marks(replace(state, error=_error(state.error, seen)), seen)
     state = _with_strain(state, seen)
+    state = replace(state, late=min(state.late, seen.now) if seen.backlog else float("inf"))
     target = _target(state, seen, tempo)
     late = seen.backlog > 0
     if target < state.kept * (1 - _BAND) or (late and target < state.kept):
@@ -148,23 +170,30 @@ def too_much(state: Shedding, seen: Pressure, tempo: Tempo = QUICK) -> bool:
 
 def _target(state: Shedding, seen: Pressure, tempo: Tempo) -> float:
     """The part of the load that fits."""
-    needed = state.error * state.strain * seen.load
-    if needed <= 0:
+    wrong = state.error * state.strain
+    needed = wrong * seen.load
+    if needed <= 0 and (state.kept >= 1 or not seen.overdue):
         return 1.0
-    if state.kept >= 1 and _may_wait(needed, seen):
+    asked = demand(needed, seen.backlog, tempo, overdue=wrong * seen.overdue, usable=seen.usable)
+    if state.kept >= 1 and _may_wait(state, seen, needed, asked):
         return 1.0
     if state.kept < 1 and needed <= seen.usable and not seen.backlog:
         # What an overload has left behind has to go first, and one look may err.
         sure = needed <= _SURE * seen.usable or seen.now - state.tightened >= _LONG_CALM
         return 1.0 if sure else max(state.kept, _NEARLY)
-    return min(1.0, max(seen.least, seen.usable / demand(needed, seen.backlog, tempo)))
+    target = min(1.0, max(seen.least, seen.usable / asked))
+    # Nobody knows how much has to be worked off: as long as anything is late, nothing comes back.
+    return min(target, state.kept) if seen.owed is None and seen.backlog and state.kept < 1 else target
 
 
-def _may_wait(needed: float, seen: Pressure) -> bool:
+def _may_wait(state: Shedding, seen: Pressure, needed: float, asked: float) -> bool:
     """Whether nothing has to be shed yet.
 
-    It fits, or the last train has taken all, or the excess is small and nothing is late.
+    It fits, or the last train has taken all, or the excess is small and nothing is late. But what has been
+    late for long, and is too much to be made up for soon, does not wait for ever.
     """
+    if seen.overdue and asked > seen.usable and seen.now - state.late >= _LONG_LATE:
+        return False
     fits = needed <= max(seen.usable, seen.most)
     return fits or seen.left <= _LEFT or (not seen.backlog and needed < _MUCH * seen.most)
 

@@ -69,7 +69,8 @@ class MeasuredSubnetwork:
     writing. `alone`: the CPU comes from trains during which no other sub-network ran. `spread`: the time of a
     train by its CPU-seconds, whatever was shed in it; where it rises by half a second for each, two cores
     worked. `by_parts`: some trains may have shed, so lines through whole trains mislead; those of the parts
-    do not.
+    do not. `fixed_known`: there are enough trains, of lengths that differ enough, to tell what a train takes
+    without tuples.
     """
 
     subnetwork: str
@@ -81,6 +82,7 @@ class MeasuredSubnetwork:
     alone: bool = True
     spread: Line | None = None
     by_parts: bool = False
+    fixed_known: bool = True
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tests.control.loop.networks import COSTLY, COSTS, CPU, TOLERANT, network, s
 import penstock as ps
 from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.plan import Memory, aims, decide, load_nodes, usable_part
+from penstock.control.loop.sentences import share_decisions
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.valves import Places
 from penstock.control.shedder import Shedding
@@ -25,8 +26,8 @@ CAPACITY = 2.0
 ALL = sum(CPU.values())
 
 
-def picture(now, rate, age, *, held=False, trains=99, departed=0.0, **more):
-    load = InputLoad("cars", "alarms", now, 0, rate, 100, None, age)
+def picture(now, rate, age, *, held=False, trains=99, departed=0.0, waiting=100, **more):
+    load = InputLoad("cars", "alarms", now, 0, rate, waiting, None, age)
     sub = SubnetworkPicture("alarms", (load,), held=held, trains=trains, departed=departed)
     return Picture(now, (sub,), COSTS, CAPACITY, **more)
 
@@ -299,6 +300,7 @@ class Plant:
         self.odd, self.departed = odd, 0.0
         self.queue, self.memory, self.shares = [], Memory(), {}
         self.history, self.delays, self.done, self.worked = [], [], 0.0, 0.0
+        self.backlogs = []  # what waits at each look: (when, kept, CPU-seconds, age)
 
     def cost(self, share):
         around = max(self.shares.get(name, 1.0) for name in ("alarms", "means", "scores"))
@@ -342,10 +344,12 @@ class Plant:
         age = now - self.queue[0][0] if self.queue else 0.0
         trains = 100 + len(self.delays)
         used = {"measured": self.wrong, "predicted": 1.0, "worked": self.worked}
-        seen = picture(now, rate, age, trains=trains, departed=now - self.departed, **used)
+        used |= {"departed": now - self.departed, "waiting": int(sum(count for _, count in self.queue))}
+        seen = picture(now, rate, age, trains=trains, **used)
         plan, self.memory = decide(STRUCTURE, seen, self.memory, headroom=0.9, sheddable=MAY)
         self.shares = dict(plan.shares)
         self.history.append((now, self.memory.shedding.kept, self.shares))
+        self.backlogs.append((now, self.memory.shedding.kept, ALL * used["waiting"], age))
 
 
 FITS = 0.75 * CAPACITY / ALL
@@ -423,3 +427,56 @@ def test_a_backlog_that_control_found_too_late_does_not_shut_valves_for_long():
     """All of it waited for 20 s before anything was known; then half of what fits comes."""
     plant = Plant(lambda now: FITS * (2.5 if now < 30 else 0.5), stalls=((0, 20),)).run(80)
     assert all(kept == 1 for now, kept, _ in plant.history if now > 45)
+
+
+@pytest.mark.parametrize("after", [0.05, 0.0], ids=["little comes", "nothing comes"])
+def test_valves_stay_shut_until_what_an_overload_has_left_is_gone(after):
+    """The load falls to next to nothing while millions of tuples wait: they would be late for minutes."""
+    plant = Plant(lambda now: FITS * (4 if now < 45 else after), stalls=((10, 40),)).run(120)
+    _, _, most, oldest = max(plant.backlogs, key=lambda each: each[2])
+    assert most > 50 * CAPACITY
+    assert oldest > 20
+    for now, kept, owed, age in plant.backlogs:
+        assert not (now > 45 and kept == 1 and age > 0.8 and owed > 3 * CAPACITY), now
+    assert not [now for now, delay in plant.delays if delay > 2 and now > 100]
+    assert all(kept == 1 for now, kept, _ in plant.history if now > 110)
+
+
+def test_a_backlog_found_with_open_valves_is_shed_if_it_keeps_outputs_late_for_long():
+    """A run that starts after a crash, with minutes of backlog and next to no load."""
+    plant = Plant(lambda now: FITS * 0.1)
+    plant.queue = [(-60.0 + k / 10, 0.3 * CAPACITY / ALL) for k in range(600)]
+    plant.run(120)
+    assert all(kept == 1 for now, kept, _ in plant.history if now < 14), "it may be worked off soon"
+    assert min(kept for _, kept, _ in plant.history) < 0.5
+    assert not [now for now, delay in plant.delays if delay > 2 and now > 80]
+    assert all(kept == 1 for now, kept, _ in plant.history if now > 100)
+
+
+def test_what_waits_since_a_subnetwork_was_held_is_no_overload():
+    memory, backlog = Memory(), {"age": 300.0, "waiting": 10**8}
+    looks_at = [picture(20.0, LITTLE, held=True, **backlog)]
+    looks_at += [picture(20.0 + k, LITTLE, **backlog) for k in range(40)]
+    plan, memory = looks(memory, looks_at)
+    assert not plan.shedding
+    plan, memory = looks(memory, [picture(61.0, LITTLE, 0.1)])
+    plan, memory = looks(memory, [picture(62.0 + k, LITTLE, **backlog) for k in range(40)])
+    assert plan.shedding, "it had caught up, so this is another backlog"
+
+
+def test_valves_do_not_open_while_something_is_late_and_nobody_knows_how_much_waits():
+    late = [picture(20.0 + k, LITTLE, 30.0, waiting=None) for k in range(40)]
+    _, memory = looks(restarted(), late)
+    assert memory.shedding.kept == 0.3
+    _, memory = looks(memory, [picture(61.0 + k, LITTLE, 0.1, waiting=None) for k in range(10)])
+    assert memory.shedding.kept == 1
+
+
+def test_why_valves_are_shut_while_little_comes_is_said():
+    looks_at = [picture(20.0 + k, LITTLE, 30.0, waiting=10**7) for k in range(9)]
+    plan, _ = looks(restarted(), looks_at)
+    assert plan.owed == pytest.approx(1e7 * ALL)
+    (told, *_) = share_decisions({}, plan, STRUCTURE.qos, LITTLE, 29.0)
+    assert "what waits needs" in told.sentence
+    busy, _ = plan_of([picture(20.0, 2 * CAPACITY / ALL, 1.0)])
+    assert not [d for d in share_decisions({}, busy, STRUCTURE.qos, 1.0, 29.0) if "what waits" in d.sentence]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import replace
 from threading import Thread
 
 from tests.control.loop.networks import STRICT
@@ -36,6 +37,17 @@ def test_what_was_delivered_tells_the_delay():
     now = int(time.time())
     told = report(OutputSecond("alarms", now, ((1.0, 99), (3.0, 1)), age=0.2))
     assert (told.delay_p50, told.delay_p99) == (1.0, 1.0)
+
+
+def test_a_starved_output_has_the_share_of_its_valves_and_its_utility():
+    """Right after a restart no train has told what was shed; 100 % stood above a shut valve."""
+    now, tolerant = int(time.time()), replace(STRICT, loss=[(0, 0), (100, 1)])
+    starved = [OutputSecond("scores", now - 1, age=0.5), OutputSecond("scores", now, age=0.5)]
+    told = output_report("scores", tolerant, starved, 0.25, Exactness(), {})
+    assert (told.share, told.utility, told.utility_minute) == (0.25, 0.25, 0.25)
+    counted = OutputSecond("scores", now, ((0.5, 10),), share=0.5)
+    told = output_report("scores", tolerant, [*starved, counted], 0.25, Exactness(), {})
+    assert (told.share, told.utility) == (0.5, 0.5)
 
 
 def test_an_output_for_which_nothing_is_due_has_no_delay():

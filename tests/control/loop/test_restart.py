@@ -34,6 +34,7 @@ def test_shares_of_an_earlier_run_hold_until_they_are_opened(tmp_path):
     assert (now.subject, now.until, "stays at 30 %" in now.sentence) == ("scores", None, True)
     assert control.kept == 0.5
     assert control.qos().valves == ()
+    assert {each.name: each.share for each in control.qos().outputs}["scores"] == 0.3
     overload(run)
     control.look()
     assert run.queries["alarms"].steering.valves

@@ -105,8 +105,8 @@ def as_json(analysis: Analysis) -> str:
 def as_text(analysis: Analysis) -> str:
     """A line for each sub-network and output."""
     lines = [
-        f"{sub.name}: {sub.rate:,.0f} tuples/s, {sub.load:.2f} CPU-s a second, "
-        f"a train takes {sub.fixed:.2f} s without tuples"
+        f"{sub.name}: {sub.rate:,.0f} tuples/s, {sub.load:.2f} CPU-s a second"
+        + ("" if sub.fixed is None else f", a train takes {sub.fixed:.2f} s without tuples")
         for sub in analysis.subnetworks
     ]
     lines += [

@@ -3,6 +3,10 @@
 It begins with what the catalog knows from earlier runs. Lines are fitted anew every few seconds only: they
 move slowly, and fitting is not free. The first trains of a run do not count: Java compiles its code while it
 runs, Python workers start and import, and such a train may take a hundred times as long as a later one.
+
+But where they all contradict what earlier runs tell of a box, the box has become another one. To wait for
+warm trains would take minutes then, for trains are far too long as long as their costs are thought to be low.
+So these trains tell what boxes cost, as Python code does not get much quicker by running; nothing else.
 """
 
 from __future__ import annotations
@@ -10,8 +14,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from penstock.control.costs import costs_of, entered, form_of
+from penstock.control.costs import changed_in, costs_of, entered, form_of
 from penstock.control.line_fit import TRAINS
 from penstock.control.loop.deployment import train_floor
 from penstock.model.costs import MeasuredCosts
@@ -33,6 +38,8 @@ class CostBook:
         self._trains = {name: deque(trains, maxlen=_KEPT) for name, trains in known.items()}
         self._since: dict[str, int] = {}
         self._met: dict[tuple[str, int], int] = {}  # trains in this run, by sub-network and form
+        self._cold: dict[str, list[TrainRecord]] = {}  # cold trains of this run
+        self._other: set[str] = set()  # sub-networks with a box that costs something else than before
         self._costs = self._fit()
         self.floors = self._fit_floors()
         self._capacity = self._fit_capacity()
@@ -49,13 +56,28 @@ class CostBook:
             form = record.subnetwork, form_of(record, jobs=True)
             self._met[form] = self._met.get(form, 0) + 1
             if self._met[form] <= _COLD:
+                self._note_cold(record)
                 return
             self._trains.setdefault(record.subnetwork, deque(maxlen=_KEPT)).append(record)
             self._since[record.subnetwork] = self._since.get(record.subnetwork, 0) + 1
             self._fresh.append(record)
 
+    def _note_cold(self, record: TrainRecord) -> None:
+        """Keep what a cold train tells of boxes, if all of them contradict what was known."""
+        name = record.subnetwork
+        cold = self._cold.setdefault(name, [])
+        cold.append(replace(record, cpu=None))
+        if name in self._other or changed_in(list(self._trains.get(name, ())), cold):
+            self._other.add(name)
+            self._trains[name].extend(cold)
+            self._since[name] = self._since.get(name, 0) + len(cold)
+            cold.clear()
+
     def trains(self, subnetwork: str) -> int:
-        """Trains of a sub-network since this run began that tell what trains cost: with tuples, and warm."""
+        """Trains of a sub-network since this run began that tell what trains cost: with tuples, and warm.
+
+        Cold ones count if they tell that a box costs something else than in earlier runs.
+        """
         return self._since.get(subnetwork, 0)
 
     def costs(self, now: float) -> MeasuredCosts:

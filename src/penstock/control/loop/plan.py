@@ -49,6 +49,7 @@ class Memory:
     parts: Mapping[str, float] = field(default_factory=dict)  # of the load, by node, that the map is for
     basis: object = None  # what else the map follows from: graphs, nodes, what goes together
     exhausted: bool = False  # it is too much, and nothing more may be shed
+    released: frozenset[str] = frozenset()  # sub-networks that are held, or catch up since they were
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Plan:
     still too much, and nothing more may be shed. `by_value`: outputs that lose tuples by value. `late`: the
     sub-network that is furthest behind, its age and its threshold. `left`: how long that had waited which its
     last train left behind. `out_of_reach`: outputs that no rate lets be good, and the least delay that
-    could be promised.
+    could be promised. `owed`: CPU-seconds that what waits needs, unshed; None if it is not known.
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -76,6 +77,7 @@ class Plan:
     age: float = 0.0
     threshold: float = 0.0
     left: float = 0.0
+    owed: float | None = None
     out_of_reach: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -195,6 +197,8 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     by value. `together`: by output, those that lose what it loses. `tempo`: how fast shares may move.
     """
     memory, picture = _with_boost(memory, picture), demanded(structure, picture)
+    good_to, least = aims(structure, picture.floors, headroom)
+    memory = replace(memory, released=_released(structure, picture, memory.released, good_to))
     values = {name: each for name, each in (values or {}).items() if name in sheddable}
     plain = load_nodes(structure, picture, decoded)
     nodes = load_nodes(structure, picture, decoded, [n for n, each in values.items() if each.at_input])
@@ -203,7 +207,6 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     silent = not nodes and (memory.map is not None or _nothing_comes(picture))
     if picture.capacity is None or not (nodes or silent):
         return Plan(boost=memory.boost, left_over=left_over), memory
-    good_to, least = aims(structure, picture.floors, headroom)
     usable = picture.capacity * usable_part(structure, picture.costs, good_to, headroom)
     most = picture.capacity * usable_part(structure, picture.costs, good_to, headroom, usable_share)
     late = _furthest_behind(structure, picture, good_to)
@@ -211,7 +214,8 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1], left=late[0].left)
     memory = memory if silent else _with_map(memory, nodes, plain, sheddable, values, together)
-    seen = _pressure(memory, plan, picture, load, most)
+    owed = owed_to(structure, picture, memory.released)
+    seen = replace(_pressure(memory, plan, picture, load, most), owed=owed)
     known = bool(plan.late) and picture.now >= _ENOUGH_SECONDS  # nothing is shed before costs are known
     before = memory.shedding
     if known:
@@ -219,7 +223,7 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     else:
         shedding = _reopened(before, picture, seen, _furthest_behind(structure, picture, good_to, trains=0))
     memory = replace(memory, shedding=shedding)
-    plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)
+    plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain, owed=owed)
     if memory.map is None:  # nothing comes since the run began
         return replace(plan, shares=dict.fromkeys(sheddable, 1.0) if shedding.kept >= 1 else {}), memory
     plan = _with_shares(plan, memory)
@@ -287,16 +291,56 @@ def _furthest_behind(
 
     `trains`: those that have run fewer do not count.
     """
-    subs = by_name(structure.subs)
+    limits = _limits(structure, picture, good_to)
     thresholds = [
-        (seen, min(good_to[end.name] - end.below for end in ends))
+        (seen, limits[seen.name])
         for seen in picture.subnetworks
-        if not seen.held
-        and seen.name in subs
-        and (ends := structure.ends(subs[seen.name], picture.costs))
-        and seen.trains >= trains
+        if not seen.held and seen.name in limits and seen.trains >= trains
     ]
     return max(thresholds, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
+
+
+def _limits(structure: Structure, picture: Picture, good_to: Mapping[str, float]) -> dict[str, float]:
+    """By sub-network that works for an output with a QoS: the strictest threshold, as seen from its input."""
+    subs = by_name(structure.subs)
+    return {
+        seen.name: min(good_to[end.name] - end.below for end in ends)
+        for seen in picture.subnetworks
+        if seen.name in subs and (ends := structure.ends(subs[seen.name], picture.costs))
+    }
+
+
+def _released(
+    structure: Structure, picture: Picture, before: frozenset[str], good_to: Mapping[str, float]
+) -> frozenset[str]:
+    """Sub-networks that are held, and those that have not yet caught up since they were.
+
+    What waits there was not left behind by an overload. Nor was what they give to readers of their points.
+    """
+    limits, names = _limits(structure, picture, good_to), set[str]()
+    writers = {point: sub.name for sub in structure.subs for point in sub.points}
+    for seen in picture.subnetworks:  # each comes after those whose points it reads
+        catches_up = seen.age > PART * limits.get(seen.name, 0.0)
+        given = seen.name in before or any(writers.get(load.input) in names for load in seen.inputs)
+        if seen.held or (given and catches_up):
+            names.add(seen.name)
+    return frozenset(names)
+
+
+def owed_to(structure: Structure, picture: Picture, released: frozenset[str] = frozenset()) -> float | None:
+    """CPU-seconds that all waiting tuples need, unshed; None if it is not known how many wait somewhere."""
+    seen, given, total = {each.name: each for each in picture.subnetworks}, dict[str, float](), 0.0
+    for sub in structure.subs:
+        known = seen.get(sub.name)
+        if known is None or sub.name in released or not structure.ends(sub, picture.costs):
+            continue
+        if any(load.waiting is None for load in known.inputs):
+            return None
+        waiting = {load.input: (load.waiting or 0) + given.get(load.input, 0.0) for load in known.inputs}
+        total += sum(node.load for node in _nodes_at(structure, sub, waiting, picture.costs))
+        into = rates_in(sub, picture.costs, waiting)
+        given |= {point: into[point] for point in sub.points}
+    return total
 
 
 def _reopened(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from penstock.control.loop.errors import ErrorBook
 from penstock.control.loop.exactness import Exactness, points_read, with_points
@@ -80,7 +81,7 @@ def output_report(
     errors: Mapping[str, float],
 ) -> OutputReport:
     """One output, from its last minute. `share`: as planned; what was counted is better where it is known."""
-    wall = time.time()
+    wall, seconds = time.time(), starved_since(seconds, share)
     minute = [each for each in seconds if each.second > wall - _MINUTE]
     newest = last_second(seconds, wall)
     return OutputReport(
@@ -95,6 +96,20 @@ def output_report(
         exact_since=exact.since,
         errors=errors,
     )
+
+
+def starved_since(seconds: Sequence[OutputSecond], share: float) -> list[OutputSecond]:
+    """The same, with what valves keep in the newest seconds in which nothing came.
+
+    Nothing was counted then. That is not to have lost nothing: after a restart valves may have been shut
+    since before the first train.
+
+    >>> [each.share for each in starved_since([OutputSecond("a", k, age=9.0) for k in range(2)], 0.3)]
+    [0.3, 0.3]
+    """
+    came = next((n for n, each in enumerate(reversed(seconds)) if each.tuples), len(seconds))
+    first = len(seconds) - came
+    return [replace(s, share=min(s.share, share)) if n >= first else s for n, s in enumerate(seconds)]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -57,6 +57,8 @@ def _share_decision(
     )
     if new < 1:
         sentence += f"; costs {lost:.3g} utility"
+    if new < 1 and load <= usable and plan.owed:  # or nobody would see why
+        sentence += f"; what waits needs {plan.owed:.1f} CPU-s"
     if plan.late:
         sentence += f"; {plan.late} waits {plan.age:.1f} s, good to {plan.threshold:g} s"
     numbers = {

@@ -27,6 +27,7 @@ class OutputDelays:
         self._lock = threading.Lock()
         self._delays: dict[str, list[tuple[float, int]]] = {}
         self._kept: dict[str, tuple[float, int]] = {}  # tuples of this second that valves kept, and all
+        self._shares: dict[str, float] = {}  # of the last second in which a train told
         self._latest: dict[str, tuple[OutputSecond, ...]] = {}
         self._last = 0
 
@@ -50,7 +51,10 @@ class OutputDelays:
         """The records of a second that is over. `ages`: of the oldest tuple that waits, by output."""
         with self._lock:
             delays, self._delays = self._delays, {}
-            shares = {name: kept / rows for name, (kept, rows) in self._kept.items() if kept < rows}
+            told = {name: kept / rows for name, (kept, rows) in self._kept.items()}
+            shares = {name: share for name, share in told.items() if share < 1}
+            # While no train ends, an output that waits loses what it lost before: valves stand as they did.
+            self._shares |= told
             self._kept = {}
             second = self._last = max(second, self._last + 1)  # a clock set back must not hide an earlier one
             names = sorted({*delays, *shares, *(name for name, age in ages.items() if age is not None)})
@@ -60,7 +64,7 @@ class OutputDelays:
                     second,
                     _put_together(delays.get(name, [])),
                     ages.get(name),
-                    round(shares.get(name, 1.0), 6),
+                    round(self._shares.get(name, 1.0), 6),
                 )
                 for name in names
             ]
