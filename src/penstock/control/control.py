@@ -377,10 +377,10 @@ class Control:
         now_kept = shares if changes else self._shares
         before, self._cuts = self._cuts, self._values.cuts(self._places, plan.by_value, now_kept)
         # An output that goes by value from now on, or no longer, gets a sentence although its share stays.
-        told = {n: 1.0 if n in before.keys() ^ self._cuts.keys() else s for n, s in self._shares.items()}
-        applied = replace(plan, shares=shares)
-        for decision in share_decisions(told, applied, self._structure.qos, offered, time.time(), self._cuts):
-            self._log.take(decision, now)
+        other = before.keys() ^ self._cuts.keys()
+        applied, qos = replace(plan, shares=shares), self._structure.qos
+        for each in share_decisions(known, applied, qos, offered, time.time(), self._cuts, other=other):
+            self._log.take(each, now)
         self._note_exhausted(plan, now)
         if changes:
             self._shares = shares

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from penstock.control.analysis import PART
@@ -22,12 +22,17 @@ def share_decisions(
     offered: float,
     now: float,
     cuts: Mapping[str, Cut] | None = None,
+    *,
+    other: Container[str] = (),
 ) -> list[Decision]:
-    """A decision for each output whose share changes. `cuts`: of those that lose tuples by value."""
+    """A decision for each output whose share changes. `cuts`: of those that lose tuples by value.
+
+    `other`: those that lose other tuples from now on, though their share may stay.
+    """
     changed = [
         (name, before.get(name, 1.0), share)
         for name, share in plan.shares.items()
-        if name in qos and differs(before.get(name, 1.0), share)
+        if name in qos and (differs(before.get(name, 1.0), share) or (name in other and share < 1))
     ]
     return [
         _by_value(_share_decision((name, old, new), plan, qos[name], offered, now), qos[name], cuts or {})
@@ -50,7 +55,7 @@ def _share_decision(
     name, old, new = change
     usable, load, left = plan.usable or 0.0, plan.load or 0.0, plan.remaining or 0.0
     lost = qos.weight * (qos.at_share(1.0) - qos.at_share(new))
-    what = "open again" if new >= 1 else f"{'to' if new < old else 'back to'} {100 * new:.0f} %"
+    what = "open again" if new >= 1 else f"{_way(old, new)} {100 * new:.0f} %"
     sentence = (
         f"{name} {what}: {offered:,.0f}/s offered need {load:.2f} CPU-s a second, {usable:.2f} fit; "
         f"with all shares {left:.2f} remain"
@@ -72,6 +77,12 @@ def _share_decision(
     kind = "open" if new >= 1 else "shed"
     expected = {"load": round(left, 3), "utility": round(qos.at_share(new), 3)}
     return Decision(now, kind, name, sentence, (name,), numbers, expected)
+
+
+def _way(old: float, new: float) -> str:
+    if f"{100 * new:.0f}" == f"{100 * old:.0f}":
+        return "stays at"
+    return "to" if new < old else "back to"
 
 
 def _by_value(decision: Decision, qos: QoS, cuts: Mapping[str, Cut]) -> Decision:
