@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.control.loop.cost_book import CostBook
-from penstock.control.loop.decision_log import DecisionLog, LengthNews
+from penstock.control.loop.decision_log import DecisionLog, LengthNews, MapNews
 from penstock.control.loop.deployment import Admission, start_warnings, trains_of
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
@@ -128,7 +128,8 @@ class Control:
         self._known: object = None  # with the network, what the structure was made of
         self._network: object = None
         self._rates, self._spent = ShedRates(), deque[tuple[float, float]](maxlen=_LOOKS)
-        self._lengths, self._plan, self._picture = LengthNews(), Plan(), Picture(0.0, ())
+        self._lengths, self._maps = LengthNews(), MapNews()
+        self._plan, self._picture = Plan(), Picture(0.0, ())
         self._reported, self._exhausted = float("-inf"), False
         self._facts: Mapping[str, SubnetworkFacts] = {}
         restored = self._restore()
@@ -280,7 +281,6 @@ class Control:
         picture = self._take_picture(now)
         self._spent.append((now, spent_on_rated(self._structure, picture)))
         may = self._places.sheddable(self._structure.qos) if self.settings.shed else {}
-        before = self._memory.map
         plan, self._memory = decide(
             self._structure,
             picture,
@@ -292,8 +292,9 @@ class Control:
             decoded=self._decoded,
             tempo=STEADY if self._places.in_groups else QUICK,
         )
-        if self._memory.map is not None and self._memory.map is not before:
-            self._keep_map(self._memory.map, plan.load or 0.0)
+        road = self._maps.news(self._memory.map, plan.load, now)
+        if road is not None:
+            self._keep_map(road, plan.load or 0.0)
         self._apply(plan, picture, now)
         self._log.measure(now, self._realised)
         if now - self._reported >= _REPORT_EVERY:

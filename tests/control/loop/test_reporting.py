@@ -6,12 +6,16 @@ import time
 from collections import deque
 from threading import Thread
 
+import pytest
 from tests.control.loop.networks import STRICT
+from tests.control.loop.test_control import ALL, FakeRun, begun
 
 from penstock.control.loop.exactness import Exactness
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Plan
 from penstock.control.loop.reporting import ShedRates, output_report, report_of
+from penstock.control.report import ROAD_MAP
+from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import OutputSecond, SourceAccount
 
 
@@ -71,3 +75,20 @@ def test_rates_of_shedding_are_asked_for_by_one_thread_at_a_time():
     for thread in asking:
         thread.join()
     assert (seen.most, len(seen)) == (1, 3)
+
+
+def test_the_kept_map_follows_a_load_that_rises_evenly(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run, shed=False)
+
+    def kept_after(factor, seconds):
+        run.rate = factor / ALL
+        control._began -= seconds
+        control.look()
+        at, kept = Decisions(run.catalog).state(ROAD_MAP)
+        return at, kept["load"]
+
+    low, high = kept_after(0.1, 0), kept_after(1.0, 2)
+    assert high[1] == pytest.approx(10 * low[1], rel=0.1)
+    assert kept_after(1.0, 2) == high, "nothing has moved"
+    assert kept_after(1.0, 11)[0] > high[0], "a map that still holds does not look old"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from penstock.control.loop.sentences import length_decision, out_of_reach_decision, would
 from penstock.control.priority import Candidate, Ranking, train_length
+from penstock.control.roadmap import RoadMap
 from penstock.model.qos import QoS
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
@@ -19,6 +20,7 @@ AFTER = 5.0
 _OPPOSITES = {"shed": "open", "open": "shed", "would-shed": "would-open", "would-open": "would-shed"}
 _SHARES = ("shed", "open")
 _LENGTH_EVERY, _LENGTH_CHANGE = 10.0, 0.3
+_MAP_AT_MOST, _MAP_EVERY, _MAP_MOVED = 1.0, 10.0, 0.05  # seconds, seconds, part of the load
 
 Measure = Callable[[Decision], Mapping[str, float]]
 
@@ -98,3 +100,26 @@ class LengthNews:
             if abs(length - before) > _LENGTH_CHANGE * before:
                 self._told[candidate.name] = now, length
                 yield length_decision(candidate, others, ranking, time.time())
+
+
+class MapNews:
+    """Tells when the kept road map is old: there is another one, or the load that it is a part of has moved.
+
+    The map is in parts of the load, so a load that rises evenly changes none of its rows.
+    """
+
+    def __init__(self) -> None:
+        self._kept: RoadMap | None = None
+        self._load, self._at = 0.0, float("-inf")
+
+    def news(self, road: RoadMap | None, load: float | None, now: float) -> RoadMap | None:
+        """The map, if it is to be kept anew."""
+        if road is None or (road is self._kept and not self._old(load, now)):
+            return None
+        self._kept, self._load, self._at = road, load or 0.0, now
+        return road
+
+    def _old(self, load: float | None, now: float) -> bool:
+        if load is None or now - self._at < _MAP_AT_MOST:
+            return False
+        return abs(load - self._load) > _MAP_MOVED * self._load or now - self._at >= _MAP_EVERY
