@@ -14,7 +14,10 @@ from penstock.control.loop.exactness import Exactness
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Plan
 from penstock.control.loop.reporting import ShedRates, output_report, report_of
+from penstock.control.loop.sentences import length_decision
+from penstock.control.priority import Candidate, Ranking, RatedEnd
 from penstock.control.report import ROAD_MAP
+from penstock.model.costs import Line
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import OutputSecond, SourceAccount
 
@@ -92,3 +95,24 @@ def test_the_kept_map_follows_a_load_that_rises_evenly(tmp_path):
     assert high[1] == pytest.approx(10 * low[1], rel=0.1)
     assert kept_after(1.0, 2) == high, "nothing has moved"
     assert kept_after(1.0, 11)[0] > high[0], "a map that still holds does not look old"
+
+
+def test_a_length_is_told_with_the_limit_that_decides_it():
+    def why(wall, own=(), other=()):
+        ends = [tuple(RatedEnd(n, STRICT) for n in names) for names in (own, other)]
+        mine, others = Candidate("mine", wall=wall, ends=ends[0]), [Candidate("other", ends=ends[1])]
+        return length_decision(mine, others, Ranking(), 0.0).sentence
+
+    assert why(Line(0.1, 1e-5), own=["a"]).endswith(
+        "about 0.60 s: a is good to 2 s, and its own trains may take no more than 0.3 of that"
+    )
+    assert why(Line(0.1, 1e-5), other=["b"]).endswith(
+        "about 0.80 s: b is good to 2 s, and trains of others may take no more than 0.4 of that"
+    )
+    assert why(Line(0.7, 1e-5), own=["a"]).endswith(
+        "about 1.40 s: a is good to 2 s, but they take 0.70 s even without tuples, so shorter ones would get "
+        "less done"
+    )
+    assert why(Line(3.0, 1e-5), other=["b"]).endswith("shorter ones would get next to nothing done")
+    assert why(Line(0.01, 1e-9), own=["a"]).endswith("500,000 tuples, about 0.01 s: no train is ever longer")
+    assert why(Line(0.01, 1e-9)).endswith("no output is strict")

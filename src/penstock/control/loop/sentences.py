@@ -7,11 +7,20 @@ from dataclasses import replace
 
 from penstock.control.analysis import PART
 from penstock.control.loop.plan import Plan
-from penstock.control.priority import Candidate, Ranking, train_length
+from penstock.control.priority import (
+    LEAST_LENGTH,
+    OWN_PART,
+    Candidate,
+    Limit,
+    Ranking,
+    strictest_limit,
+    train_length,
+)
 from penstock.control.semantic.bins import Cut
 from penstock.model.qos import QoS
 from penstock.store.catalog.record_types import Decision
 
+_FAR_BELOW = 0.95  # of what a train may take: it is not that limit that decides
 _LEAST_CHANGE = 0.02  # of a share: for smaller steps valves stay as they are
 
 
@@ -123,19 +132,29 @@ def length_decision(
     """How long the trains of a sub-network may be, and for whose sake."""
     rivals = [each for each in others if each.threshold is not None]
     length = train_length(candidate, rivals, ranking.cap)
-    ends = [(end.qos.threshold - end.below, end.name) for each in (candidate, *rivals) for end in each.ends]
-    strictest = min(ends, default=None)
     takes = replace(candidate, waiting=None).seconds(length)
-    reason = (
-        "no output is strict"
-        if strictest is None
-        else f"{strictest[1]} is good to {strictest[0]:.2g} s, and no train may take more than 0.4 of that"
-    )
+    reason = _length_reason(length, takes, candidate, strictest_limit(candidate, rivals))
     cost = "its cost is not known yet" if candidate.wall is None else f"about {takes:.2f} s"
     sentence = f"{candidate.name}: trains of at most {length:,} tuples, {cost}: {reason}"
     outputs = tuple(end.name for end in candidate.ends)
     numbers = {"length": length, "seconds": round(takes, 3)}
     return Decision(now, "train", candidate.name, sentence, outputs, numbers, {"seconds": round(takes, 3)})
+
+
+def _length_reason(length: int, takes: float, candidate: Candidate, limit: Limit | None) -> str:
+    if limit is None:
+        return "no output is strict"
+    good = f"{limit.end} is good to {limit.threshold:.3g} s"
+    if length == LEAST_LENGTH and takes > limit.seconds:
+        return f"{good}, but shorter ones would get next to nothing done"
+    if takes < _FAR_BELOW * limit.seconds:
+        return "no train is ever longer"
+    if limit.why == "fixed":
+        fixed = 0.0 if candidate.wall is None else candidate.wall.fixed
+        return f"{good}, but they take {fixed:.2f} s even without tuples, so shorter ones would get less done"
+    if limit.why == "own":
+        return f"{good}, and its own trains may take no more than {OWN_PART:g} of that"
+    return f"{good}, and trains of others may take no more than {PART:g} of that"
 
 
 def held_decision(name: str, share: float, now: float) -> Decision:
