@@ -454,7 +454,7 @@ class Control:
 
     def _realised(self, decision: Decision) -> dict[str, float]:
         load, records = rate_of_growth(self._spent), self._runtime.running_records()
-        return achieved(decision.subject, load, records.newest, records.output_seconds(), self._structure.qos)
+        return achieved(decision, load, records.newest, records.output_seconds(), self._structure.qos)
 
     def _tell(self) -> None:
         """Report without deciding anything."""

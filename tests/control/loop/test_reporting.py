@@ -10,16 +10,17 @@ import pytest
 from tests.control.loop.networks import STRICT
 from tests.control.loop.test_control import ALL, FakeRun, begun
 
+from penstock.control.loop.decision_log import LengthNews
 from penstock.control.loop.exactness import Exactness
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Plan
-from penstock.control.loop.reporting import ShedRates, output_report, report_of
+from penstock.control.loop.reporting import ShedRates, achieved, output_report, report_of
 from penstock.control.loop.sentences import length_decision
 from penstock.control.priority import Candidate, Ranking, RatedEnd
 from penstock.control.report import ROAD_MAP
 from penstock.model.costs import Line
 from penstock.store.catalog.decisions import Decisions
-from penstock.store.catalog.record_types import OutputSecond, SourceAccount
+from penstock.store.catalog.record_types import Decision, OutputSecond, SourceAccount, TrainRecord
 
 
 def report(*seconds):
@@ -116,3 +117,28 @@ def test_a_length_is_told_with_the_limit_that_decides_it():
     assert why(Line(3.0, 1e-5), other=["b"]).endswith("shorter ones would get next to nothing done")
     assert why(Line(0.01, 1e-9), own=["a"]).endswith("500,000 tuples, about 0.01 s: no train is ever longer")
     assert why(Line(0.01, 1e-9)).endswith("no output is strict")
+
+
+def test_only_lengths_that_change_much_and_stay_so_are_told():
+    news = LengthNews()
+
+    def told(now, per_tuple):
+        mine = Candidate("mine", wall=Line(0.1, per_tuple), ends=(RatedEnd("a", STRICT),))
+        return [each.numbers["length"] for each in news.news([mine], Ranking(), now)]
+
+    assert told(0.0, 1e-5) == [50_000]
+    assert [told(now, 1.9e-5) for now in range(1, 60)] == [[]] * 59, "not twice as short"
+    assert [told(now, 3e-5 if now % 5 else 1e-5) for now in range(60, 121)] == [[]] * 61, "it moves back"
+    assert [told(121 + now, 3e-5) for now in range(12)] == [[]] * 10 + [[16_666]] + [[]]
+
+
+def test_a_short_train_tells_nothing_about_the_longest():
+    made = Decision(100.0, "train", "mine", "", expected={"seconds": 1.2, "tuples": 40_000.0})
+
+    def after(start, rows):
+        newest = {"mine": TrainRecord("mine", 1, start, start + 0.5, rows)}
+        return achieved(made, None, newest, {}, {})
+
+    assert after(101.0, 22_000) == {"seconds": 0.5, "tuples": 22_000.0}
+    assert after(101.0, 2_000) == {}
+    assert after(99.0, 40_000) == {}, "it left before the decision"

@@ -138,7 +138,8 @@ def length_decision(
     sentence = f"{candidate.name}: trains of at most {length:,} tuples, {cost}: {reason}"
     outputs = tuple(end.name for end in candidate.ends)
     numbers = {"length": length, "seconds": round(takes, 3)}
-    return Decision(now, "train", candidate.name, sentence, outputs, numbers, {"seconds": round(takes, 3)})
+    expected = {"seconds": round(takes, 3), "tuples": float(length)}
+    return Decision(now, "train", candidate.name, sentence, outputs, numbers, expected)
 
 
 def _length_reason(length: int, takes: float, candidate: Candidate, limit: Limit | None) -> str:
