@@ -453,7 +453,7 @@ class Control:
     # -- what it tells
 
     def _realised(self, decision: Decision) -> dict[str, float]:
-        load, records = rate_of_growth(self._spent), self._runtime.running_records()
+        load, records = rate_of_growth(self._spent) or None, self._runtime.running_records()
         return achieved(decision, load, records.newest, records.output_seconds(), self._structure.qos)
 
     def _tell(self) -> None:

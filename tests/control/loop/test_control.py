@@ -158,10 +158,12 @@ def test_effects_are_measured_later(tmp_path):
     overload(run)
     control.look()
     run.seconds["scores"] = (OutputSecond("scores", int(time.time()), ((1.0, 5),), None, 0.5),)
+    run.train(64, 20_000)
     control._began -= 6
     control.look()
     (scores,) = [each for each in sentences(run, "shed") if each.subject == "scores" and each.realised]
     assert set(scores.realised) == {"load", "utility"}
+    assert scores.realised["load"] > 0
 
 
 def test_observing_applies_nothing(tmp_path):

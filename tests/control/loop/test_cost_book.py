@@ -73,3 +73,15 @@ def test_where_the_cpu_of_trains_is_not_known_there_is_no_capacity():
     known = book([train(k, 5000, None, 0.2) for k in range(40)])
     known.costs(0.0)
     assert known.capacity is None
+
+
+def test_trains_cheaper_than_their_fixed_part_have_worked_all_the_same():
+    """The fixed part that the line says is too large for them: less it, nothing would remain."""
+    lengths = [5000 + 1000 * (k % 20) for k in range(40)]
+    known = book([train(k, tuples, 0.2 + 2e-5 * tuples, 0.3) for k, tuples in enumerate(lengths)])
+    known.costs(0.0)
+    known.used()
+    before = known.spent["alarms"]
+    known.note(train(40, 5000, 0.15, 0.2))
+    known.used()
+    assert known.spent["alarms"] - before == pytest.approx(0.15 / 3, rel=0.1), "a third of it is for tuples"

@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 from tests.control.loop.networks import STRICT
-from tests.control.loop.test_control import ALL, FakeRun, begun
+from tests.control.loop.test_control import ALL, FakeRun, begun, overload, sentences
 
 from penstock.control.loop.decision_log import LengthNews
 from penstock.control.loop.exactness import Exactness
@@ -130,6 +130,17 @@ def test_only_lengths_that_change_much_and_stay_so_are_told():
     assert [told(now, 1.9e-5) for now in range(1, 60)] == [[]] * 59, "not twice as short"
     assert [told(now, 3e-5 if now % 5 else 1e-5) for now in range(60, 121)] == [[]] * 61, "it moves back"
     assert [told(121 + now, 3e-5) for now in range(12)] == [[]] * 10 + [[16_666]] + [[]]
+
+
+def test_a_load_that_no_train_has_told_is_not_0(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    overload(run)
+    control.look()
+    control._began -= 6
+    control.look()
+    assert sentences(run, "shed")
+    assert not any("load" in each.realised for each in sentences(run, "shed"))
 
 
 def test_a_short_train_tells_nothing_about_the_longest():
