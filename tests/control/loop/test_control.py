@@ -374,6 +374,7 @@ def test_that_nothing_may_be_shed_is_told_and_ends(tmp_path):
     control.look()
     (told,) = sentences(run, "exhausted")
     assert told.sentence.startswith("nothing may be shed: ")
+    assert told.sentence.endswith(" fit; outputs will be late, if trains cost as much as they did")
     assert set(told.outputs) == {"alarms", "means", "scores"}
     assert told.until is None
     run.rate, run.age = 1000.0, 0.1

@@ -11,7 +11,7 @@ from tests.control.loop.networks import COSTLY, COSTS, CPU, TOLERANT, network, s
 
 import penstock as ps
 from penstock.control.loop.picture import Picture, SubnetworkPicture
-from penstock.control.loop.plan import Memory, aims, decide, load_nodes, usable_part
+from penstock.control.loop.plan import Memory, Plan, _exhausted, aims, decide, load_nodes, usable_part
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.valves import Places
 from penstock.control.shedder import Shedding
@@ -158,6 +158,12 @@ def test_nothing_left_to_shed_is_said():
     plan, _ = plan_of([picture(20.0 + k / 4, 20 * CAPACITY / ALL, 5.0) for k in range(8)])
     assert plan.exhausted
     assert plan.shares == {"alarms": 1.0, "means": 0.0, "scores": 0.0}
+
+
+@pytest.mark.parametrize(("remaining", "too_much"), [(0.574, False), (0.64, True)])
+def test_what_fits_as_far_as_it_is_told_is_not_too_much(remaining, too_much):
+    plan, memory = Plan(exhausted=True, remaining=remaining, usable=0.571), Memory(Shedding(kept=0.5))
+    assert _exhausted(plan, memory, 0.6, overloaded=True) is too_much
 
 
 @pytest.mark.parametrize("may", [{}, None], ids=["--no-shed", "strict outputs only"])

@@ -168,11 +168,11 @@ def exhausted_decision(plan: Plan, outputs: Iterable[str], now: float) -> Decisi
     """Nothing more may be shed, or nothing at all, and the load is still too large (A82)."""
     left, usable = plan.remaining or 0.0, plan.usable or 0.0
     sentence = (
-        f"nothing is left to shed: {left:.2f} CPU-s a second remain, {usable:.2f} fit; outputs without a "
-        "loss graph fall behind"
+        f"nothing is left to shed: {left:.2f} CPU-s a second remain, {usable:.2f} fit; what may not be "
+        "shed will be late, if trains cost as much as they did"
         if plan.shedding
-        else f"nothing may be shed: {left:.2f} CPU-s a second are needed, {usable:.2f} fit; outputs fall "
-        "behind"
+        else f"nothing may be shed: {left:.2f} CPU-s a second are needed, {usable:.2f} fit; outputs will "
+        "be late, if trains cost as much as they did"
     )
     numbers = {"remaining": round(left, 4), "usable": round(usable, 4)}
     return Decision(now, "exhausted", "network", sentence, tuple(outputs), numbers)
