@@ -31,8 +31,8 @@ from penstock.control.loop.values import ValueBook
 from penstock.control.loop.valves import Places, losing
 from penstock.control.loop.watching import (
     candidates_of,
+    coming_to_rated,
     facts_of,
-    offered_to_rated,
     picture_of,
     rate_of_growth,
     spent_on_rated,
@@ -370,7 +370,7 @@ class Control:
         return self._memory.shedding.kept
 
     def _note_shares(self, plan: Plan, picture: Picture, now: float) -> None:
-        offered = offered_to_rated(self._structure, picture)
+        coming = coming_to_rated(self._structure, picture)
         known = {name: self._shares.get(name, 1.0) for name in plan.shares}
         # Only what is told is applied: a share that creeps would end far from the last sentence about it.
         shares = {n: share if differs(known[n], share) else known[n] for n, share in plan.shares.items()}
@@ -380,7 +380,7 @@ class Control:
         # An output that goes by value from now on, or no longer, gets a sentence although its share stays.
         other = before.keys() ^ self._cuts.keys()
         applied, qos = replace(plan, shares=shares), self._structure.qos
-        for each in share_decisions(known, applied, qos, offered, time.time(), self._cuts, other=other):
+        for each in share_decisions(known, applied, qos, coming, time.time(), self._cuts, other=other):
             self._log.take(each, now)
         self._note_exhausted(plan, now)
         if changes:

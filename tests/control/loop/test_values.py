@@ -13,6 +13,7 @@ from tests.control.loop.test_control import FakeRun, begun, overload, sentences
 from tests.control.loop.test_plan import ALL, CAPACITY, picture
 
 import penstock as ps
+from penstock.control.loop.picture import Coming
 from penstock.control.loop.plan import Memory, Plan, decide
 from penstock.control.loop.sentences import share_decisions
 from penstock.control.loop.structure import Structure
@@ -141,10 +142,23 @@ def test_overload_drops_by_value_and_tells_what_and_why(tmp_path):
 
 def test_a_share_that_stays_is_told_as_one_that_stays():
     plan, expected = Plan(shares={"scores": 0.8}, load=2.0, usable=1.0, remaining=1.0), "scores stays at 80 %"
-    (told,) = share_decisions({"scores": 0.8}, plan, {"scores": VALUED}, 9.0, 0.0, other={"scores"})
+    qos, coming = {"scores": VALUED}, Coming(9.0)
+    (told,) = share_decisions({"scores": 0.8}, plan, qos, coming, 0.0, other={"scores"})
     assert told.sentence.startswith(expected)
     assert told.numbers["before"] == 0.8
-    assert share_decisions({"scores": 0.8}, plan, {"scores": VALUED}, 9.0, 0.0) == []
+    assert share_decisions({"scores": 0.8}, plan, qos, coming, 0.0) == []
+
+
+def test_a_backlog_is_named_where_the_rate_is_no_reason():
+    plan, qos = Plan(shares={"scores": 0.2}, load=0.06, usable=0.44, remaining=0.01), {"scores": VALUED}
+
+    def said(before, coming):
+        return share_decisions({"scores": before}, plan, qos, coming, 0.0)[0].sentence
+
+    waits = "; 1,240,000 tuples wait for up to 24 s, and have to be worked off"
+    assert waits in said(0.5, Coming(2868.0, 1_240_000, 24.2))
+    assert waits in said(0.1, Coming(2868.0, 1_240_000, 24.2))
+    assert said(0.1, Coming(2868.0, 3, 0.1)).endswith("; it opens step by step")
 
 
 def alone():

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from penstock.control.analysis import PART
+from penstock.control.loop.picture import Coming
 from penstock.control.loop.plan import Plan
 from penstock.control.priority import (
     LEAST_LENGTH,
@@ -28,7 +29,7 @@ def share_decisions(
     before: Mapping[str, float],
     plan: Plan,
     qos: Mapping[str, QoS],
-    offered: float,
+    coming: Coming,
     now: float,
     cuts: Mapping[str, Cut] | None = None,
     *,
@@ -44,7 +45,7 @@ def share_decisions(
         if name in qos and (differs(before.get(name, 1.0), share) or (name in other and share < 1))
     ]
     return [
-        _by_value(_share_decision((name, old, new), plan, qos[name], offered, now), qos[name], cuts or {})
+        _by_value(_share_decision((name, old, new), plan, qos[name], coming, now), qos[name], cuts or {})
         for name, old, new in changed
     ]
 
@@ -59,24 +60,26 @@ def differs(old: float, new: float) -> bool:
 
 
 def _share_decision(
-    change: tuple[str, float, float], plan: Plan, qos: QoS, offered: float, now: float
+    change: tuple[str, float, float], plan: Plan, qos: QoS, coming: Coming, now: float
 ) -> Decision:
     name, old, new = change
     usable, load, left = plan.usable or 0.0, plan.load or 0.0, plan.remaining or 0.0
     lost = qos.weight * (qos.at_share(1.0) - qos.at_share(new))
     what = "open again" if new >= 1 else f"{_way(old, new)} {100 * new:.0f} %"
     sentence = (
-        f"{name} {what}: {offered:,.0f}/s offered need {load:.2f} CPU-s a second, {usable:.2f} fit; "
+        f"{name} {what}: {coming.rate:,.0f}/s offered need {load:.2f} CPU-s a second, {usable:.2f} fit; "
         f"with all shares {left:.2f} remain"
     )
     if new < 1:
         sentence += f"; costs {lost:.3g} utility"
+    if new < 1 and load <= usable:  # so that is not why
+        sentence += _why_shut_though_it_fits(coming, opens=new > old)
     if plan.late:
         sentence += f"; {plan.late} waits {plan.age:.1f} s, good to {plan.threshold:g} s"
     numbers = {
         "share": round(new, 4),
         "before": round(old, 4),
-        "offered_rate": round(offered, 1),
+        "offered_rate": round(coming.rate, 1),
         "load": round(load, 4),
         "usable": round(usable, 4),
         "utility_lost": round(lost, 4),
@@ -86,6 +89,12 @@ def _share_decision(
     kind = "open" if new >= 1 else "shed"
     expected = {"load": round(left, 3), "utility": round(qos.at_share(new), 3)}
     return Decision(now, kind, name, sentence, (name,), numbers, expected)
+
+
+def _why_shut_though_it_fits(coming: Coming, *, opens: bool) -> str:
+    if coming.waiting and coming.age >= 1:
+        return f"; {coming.waiting:,} tuples wait for up to {coming.age:.0f} s, and have to be worked off"
+    return "; it opens step by step" if opens else ""
 
 
 def _way(old: float, new: float) -> str:
