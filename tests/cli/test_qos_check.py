@@ -59,6 +59,12 @@ def test_fine_and_not_fine(files):
     assert "alarms cannot be good up to 2 s" in bad.output
 
 
+def test_a_rate_without_end_is_told_in_few_digits(files):
+    told = check(files, "--rate", "cars=1e300", "--checkpoint", str(files / "checkpoint"), "--cores", "2")
+    assert "alarms: 1e+300 tuples/s" in told.output
+    assert max(map(len, told.output.splitlines())) < 200
+
+
 def test_json_has_every_figure(files):
     words = ("--rate", "cars=450000", "--checkpoint", str(files / "checkpoint"), "--cores", "2")
     answer = json.loads(check(files, *words, "--format", "json").output)

@@ -13,7 +13,7 @@ import typer
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, refusals
 from penstock.cli.shared_options import one_each, parse_rate
-from penstock.control.analysis import Analysis, analyse, check_rates
+from penstock.control.analysis import Analysis, analyse, check_rates, short_number
 from penstock.control.costs import costs_in
 from penstock.model.costs import MeasuredCosts
 from penstock.model.errors import PenstockError
@@ -105,15 +105,15 @@ def as_json(analysis: Analysis) -> str:
 def as_text(analysis: Analysis) -> str:
     """A line for each sub-network and output."""
     lines = [
-        f"{sub.name}: {sub.rate:,.0f} tuples/s, {sub.load:.2f} CPU-s a second, "
+        f"{sub.name}: {short_number(sub.rate)} tuples/s, {short_number(sub.load, 2)} CPU-s a second, "
         f"a train takes {sub.fixed:.2f} s without tuples"
         for sub in analysis.subnetworks
     ]
     lines += [
-        f"  {box.box}: {box.rate_in:,.0f}/s, {box.load:.2f} CPU-s a second"
+        f"  {box.box}: {short_number(box.rate_in)}/s, {short_number(box.load, 2)} CPU-s a second"
         for box in analysis.boxes
         if box.load
     ]
-    lines.append(f"load {analysis.load:.2f} of {analysis.capacity:.2f} CPU-s a second")
+    lines.append(f"load {short_number(analysis.load, 2)} of {analysis.capacity:.2f} CPU-s a second")
     lines += [output.problem or f"{output.name}: fine" for output in analysis.outputs]
     return "\n".join([*lines, *(f"note: {note}" for note in analysis.notes)])
