@@ -260,6 +260,7 @@ def test_a_delay_that_the_measured_rate_cannot_meet_is_warned_of(tmp_path):
     run.catalog.record_second(5, [InputLoad("cars", "alarms", 5.0, 0, 2e6, 0, None, 0.1)], [])
     control = begun(run)
     assert "alarms cannot be good up to 2 s" in control.warnings[0]
+    assert control.warnings[0].endswith("; so at the rates that were measured last: cars 2,000,000/s")
     told = sentences(run, "warning")
     assert tuple(each.sentence for each in told) == control.warnings
     assert len(told) > 1
