@@ -253,8 +253,8 @@ def _problem(
     busiest = max(way, key=lambda each: each.utilisation)
     if busiest.utilisation > usable:
         return (
-            f"{name} cannot {goal}: the trains of '{busiest.name}' would take {short_number(busiest.utilisation, 2)} s "
-            f"for each second of input, {usable:.2f} s may be used"
+            f"{name} cannot {goal}: the trains of '{busiest.name}' would take "
+            f"{short_number(busiest.utilisation, 2)} s for each second of input, {usable:.2f} s may be used"
         )
     if load > usable * capacity:
         return (
@@ -282,5 +282,13 @@ def _notes(
                 "answers later than that are served after others"
             )
     if load > headroom * capacity:
-        notes.append("what helps: a loss graph, so that tuples may be shed; cheaper boxes; more cores")
+        notes.append(_what_helps(network))
     return tuple(notes)
+
+
+def _what_helps(network: Network) -> str:
+    rated = {name: node.qos for name, node in network.nodes.items() if node.qos is not None}
+    unshed = [name for name, qos in rated.items() if not qos.may_be_shed]
+    of = f"a loss graph for {', '.join(unshed)}, so that tuples may be shed; " if unshed else ""
+    larger = "a larger threshold; " if rated else ""
+    return f"what helps: {of}{larger}a lower rate; cheaper boxes; more cores"
