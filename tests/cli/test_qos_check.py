@@ -101,7 +101,10 @@ def test_what_was_shed_does_not_make_a_network_look_cheaper(files):
         (("--rate", "car=5"), "no source 'car'"),
         (("--rate", "cars=5", "--checkpoint", "CP", "--calibrate"), "costs come from two places"),
         (("--rate", "cars=5", "--checkpoint", "nowhere"), "nowhere is no checkpoint"),
-        (("--rate", "cars=5", "--checkpoint", "CP", "--headroom", "1.5"), "headroom of 1.5 is out of range"),
+        (
+            ("--rate", "cars=5", "--checkpoint", "CP", "--headroom", "1.5"),
+            "the headroom is out of range\n  found:    1.5\n",
+        ),
         (("--rate", "cars=5", "--checkpoint", "CP", "--format", "xml"), "no format 'xml'"),
         (("--rate", "cars=1", "--rate", "cars=9e5", "--checkpoint", "CP"), "source 'cars' has two rates"),
         (("--rate", "cars=5", "--seconds", "nan"), "a calibration of nan s"),

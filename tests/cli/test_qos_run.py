@@ -316,7 +316,7 @@ def test_run_refuses_bad_options_before_anything_starts(tmp_path):
         "  hint:     did you mean 'state'?\n"
     )
     assert run("--qos", "--headroom", "2").output == (
-        "the headroom is out of range\n  found:    2.0 (float)\n  expected: above 0, up to 1\n"
+        "the headroom is out of range\n  found:    2\n  expected: above 0, up to 1\n"
     )
     assert "--observe has no effect without --qos" in run("--observe").output
     assert "--no-shed has no effect without --qos" in run("--no-shed").output

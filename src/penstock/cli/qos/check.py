@@ -58,7 +58,9 @@ def check(
         rates = one_each(map(parse_rate, rate))
         check_rates(network, rates)
         if not 0 < headroom <= 1:
-            raise PenstockError(f"a headroom of {headroom:g} is out of range", expected="above 0, up to 1")
+            raise PenstockError(
+                "the headroom is out of range", found=f"{headroom:g}", expected="above 0, up to 1"
+            )
         if calibrate and checkpoint is not None:
             raise PenstockError(
                 "costs come from two places", expected="either --checkpoint DIR or --calibrate"
