@@ -30,7 +30,7 @@ from penstock.model.errors import PenstockError
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
-from penstock.store.ownership import owned
+from penstock.store.ownership import owned, sign_of_life
 
 QOS_REPORT = QosReport(
     (OutputReport("scores", 2.0, 0.45, 0.8, 0.4, 1.9, 0.3, True, None), OutputReport("alarms")),
@@ -156,6 +156,9 @@ def test_a_run_that_was_killed_has_ended_at_once(checkpoint):
     dying += "; own(Path(sys.argv[1])); os._exit(9)"
     subprocess.run([sys.executable, "-c", dying, str(checkpoint)], check=False)
     assert has_ended(checkpoint, time.time() + 1)
+    sign = sign_of_life(checkpoint)
+    assert sign.alive is False
+    assert sign == replace(sign, alive=True), "who waits for its counter must not take its death for life"
 
 
 def began(checkpoint, owner, at):

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -71,7 +71,7 @@ class SignOfLife:
     count: bytes
     ended: bool
     since: float
-    alive: bool | None = None
+    alive: bool | None = field(default=None, compare=False)  # a process that dies does not count on
 
 
 def sign_of_life(checkpoint: Path) -> SignOfLife | None:
