@@ -59,6 +59,12 @@ def test_fine_and_not_fine(files):
     assert "alarms cannot be good up to 2 s" in bad.output
 
 
+def test_a_rate_without_end_is_told_in_few_digits(files):
+    told = check(files, "--rate", "cars=1e300", "--checkpoint", str(files / "checkpoint"), "--cores", "2")
+    assert "alarms: 1e+300 tuples/s" in told.output
+    assert max(map(len, told.output.splitlines())) < 200
+
+
 def test_json_has_every_figure(files):
     words = ("--rate", "cars=450000", "--checkpoint", str(files / "checkpoint"), "--cores", "2")
     answer = json.loads(check(files, *words, "--format", "json").output)
@@ -114,7 +120,10 @@ def test_two_trains_do_not_tell_what_is_fixed(files):
         (("--rate", "car=5"), "no source 'car'"),
         (("--rate", "cars=5", "--checkpoint", "CP", "--calibrate"), "costs come from two places"),
         (("--rate", "cars=5", "--checkpoint", "nowhere"), "nowhere is no checkpoint"),
-        (("--rate", "cars=5", "--checkpoint", "CP", "--headroom", "1.5"), "headroom of 1.5 is out of range"),
+        (
+            ("--rate", "cars=5", "--checkpoint", "CP", "--headroom", "1.5"),
+            "the headroom is out of range\n  found:    1.5\n",
+        ),
         (("--rate", "cars=5", "--checkpoint", "CP", "--format", "xml"), "no format 'xml'"),
         (("--rate", "cars=1", "--rate", "cars=9e5", "--checkpoint", "CP"), "source 'cars' has two rates"),
         (("--rate", "cars=5", "--seconds", "nan"), "a calibration of nan s"),

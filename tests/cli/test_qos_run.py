@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -27,7 +30,7 @@ from penstock.model.errors import PenstockError
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
-from penstock.store.ownership import owned
+from penstock.store.ownership import owned, sign_of_life
 
 QOS_REPORT = QosReport(
     (OutputReport("scores", 2.0, 0.45, 0.8, 0.4, 1.9, 0.3, True, None), OutputReport("alarms")),
@@ -45,8 +48,10 @@ in its zone; inexact
 alarms: nothing was due; share 100 %; exact since 1970-01-01T00:00:00Z
 cars: 1,000 offered (5,000/s), 700 let in, 300 shed (1,500/s); waiting 42, the oldest for 0.7 s
 valve at cars->score: keeps 30 % of tuples
-alarms: priority 0.5, waiting 42, a train runs
+alarms: priority 0.5, waiting 42, no train runs
 """
+STILL = replace(QOS_REPORT, subnetworks=(SubnetworkReport("alarms", 0.5, 42, False),))
+ENDED = STILL.plain() | {"as_of": 100.0, "ended": True, "without_control": False}
 WHY = """\
 1970-01-01T00:01:40Z scores to 30 %: 440,000/s offered (until 1970-01-01T00:02:00Z)
   expected load 1.31; realised load 1.29
@@ -87,7 +92,7 @@ def test_show(checkpoint):
     first, _, rest = shown.output.partition("\n")
     assert first.startswith("as of ")
     assert rest == SHOWN.partition("\n")[2]
-    assert json.loads(penstock("qos", "show", checkpoint, "--format", "json").output) == QOS_REPORT.plain()
+    assert json.loads(penstock("qos", "show", checkpoint, "--format", "json").output) == ENDED
 
 
 @pytest.mark.timeout(30)
@@ -96,7 +101,7 @@ def test_following_a_run_that_has_ended_comes_to_an_end(checkpoint):
     assert shown.exit_code == 0
     assert shown.stdout.count("load 3.10 of 2.00") == 1
     plain = penstock("qos", "show", checkpoint, "--follow", "--format", "json")
-    assert json.loads(plain.stdout) == QOS_REPORT.plain()
+    assert json.loads(plain.stdout) == ENDED
     assert plain.stderr == "the run has ended\n"
 
 
@@ -116,6 +121,44 @@ def test_a_run_that_has_just_begun_has_not_ended(checkpoint):
         for ago, ended in ((0, False), (20, False), (40, True)):
             began(checkpoint, owner, now - ago)
             assert has_ended(checkpoint, now - 60) is ended
+
+
+@pytest.mark.parametrize(
+    ("ago", "said"),
+    [
+        (10, "; the run has ended; another has begun, and tells nothing yet"),
+        (40, "; the run has ended; a run without control is going on"),
+    ],
+)
+def test_what_a_run_before_has_told_is_not_taken_for_now(checkpoint, ago, said):
+    with owned(checkpoint) as owner:
+        began(checkpoint, owner, time.time() - ago)
+        for command in ("show", "map"):
+            assert penstock("qos", command, checkpoint).output.partition("\n")[0].endswith(said)
+        assert "a train runs" not in penstock("qos", "show", checkpoint).output
+        told = json.loads(penstock("qos", "show", checkpoint, "--format", "json").output)
+    assert (told["without_control"], told["ended"]) == (ago > 30, ago > 30)
+    assert told["subnetworks"][0]["running"] is False
+
+
+def test_a_run_that_tells_is_shown_as_it_is(checkpoint):
+    with owned(checkpoint):
+        catalog = Catalog(checkpoint / "catalog.db")
+        Decisions(catalog).keep_state(REPORT, time.time() + 1, QOS_REPORT.plain())
+        catalog.close()
+        told = json.loads(penstock("qos", "show", checkpoint, "--format", "json").output)
+        assert (told["ended"], told["subnetworks"][0]["running"]) == (False, True)
+        assert "as of" not in penstock("qos", "show", checkpoint).output
+
+
+def test_a_run_that_was_killed_has_ended_at_once(checkpoint):
+    dying = "import os, sys; from pathlib import Path; from penstock.store.ownership import own"
+    dying += "; own(Path(sys.argv[1])); os._exit(9)"
+    subprocess.run([sys.executable, "-c", dying, str(checkpoint)], check=False)
+    assert has_ended(checkpoint, time.time() + 1)
+    sign = sign_of_life(checkpoint)
+    assert sign.alive is False
+    assert sign == replace(sign, alive=True), "who waits for its counter must not take its death for life"
 
 
 def began(checkpoint, owner, at):
@@ -276,7 +319,7 @@ def test_run_refuses_bad_options_before_anything_starts(tmp_path):
         "  hint:     did you mean 'state'?\n"
     )
     assert run("--qos", "--headroom", "2").output == (
-        "the headroom is out of range\n  found:    2.0 (float)\n  expected: above 0, up to 1\n"
+        "the headroom is out of range\n  found:    2\n  expected: above 0, up to 1\n"
     )
     assert "--observe has no effect without --qos" in run("--observe").output
     assert "--no-shed has no effect without --qos" in run("--no-shed").output

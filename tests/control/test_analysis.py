@@ -130,6 +130,17 @@ def test_notes_name_what_is_assumed_and_what_helps():
     assert any(note.startswith("what helps") for note in notes)
 
 
+@pytest.mark.parametrize("loss", [(), [(0, 0), (100, 1)]])
+def test_a_loss_graph_helps_only_who_has_none(loss):
+    net = network()
+    for name in net.outputs:
+        net.set_qos(name, ps.QoS(delay=[(0, 1), (2, 1), (10, 0)], loss=loss))
+    helps = analyse(net, costs(), {"cars": 460_000}, cores=2).notes[-1]
+    assert helps.startswith("what helps: ")
+    assert ("a loss graph for alarms, means, so" in helps) is not bool(loss)
+    assert "a larger threshold; a lower rate; cheaper boxes" in helps
+
+
 def test_refusals():
     with pytest.raises(PenstockError, match="no source 'car'"):
         analyse(network(), costs(), {"car": 1, "cars": 1}, cores=2)

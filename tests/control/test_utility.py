@@ -80,3 +80,12 @@ def test_what_waits_makes_percentiles_longer():
 def test_what_waits_between_two_answers_does_not_make_them_look_faster():
     waiting = [OutputSecond("out", second, age=0.3) for second in range(9)]
     assert delay_at([*waiting, OutputSecond("out", 9, ((2.0, 5),))], 0.5) == 2.0
+
+
+def test_utility_weighs_seconds_and_percentiles_weigh_tuples():
+    """As docs/qos.md says: ten good seconds of few tuples, and one in which a backlog came out."""
+    qos = ps.QoS(delay=[(0, 1), (3, 1), (8, 0)])
+    good = [OutputSecond("out", at, ((0.5, 10),)) for at in range(10)]
+    minute = [*good, OutputSecond("out", 10, ((29.15, 1000),))]
+    assert mean_utility(qos, minute) == pytest.approx(10 / 11)
+    assert delay_at(minute, 0.5) == 29.15

@@ -20,6 +20,15 @@ def test_the_loss_graph_ends_at_nothing():
     assert qos.at_share(0) == 0
 
 
+def test_a_loss_graph_may_say_what_nothing_is_worth():
+    """As docs/qos.md has it: who loses everything keeps half of the utility."""
+    qos = ps.QoS(delay=DELAY, loss=[(0, 0.5), (100, 1)])
+    assert [qos.at_share(share) for share in (0, 0.5, 1)] == [0.5, 0.75, 1]
+    assert [qos.loss_slope(share) for share in (1, 0.1)] == [pytest.approx(0.5)] * 2
+    straight = ps.QoS(delay=DELAY, loss=[(50, 0.5), (100, 1)])
+    assert [straight.at_share(share) for share in (0, 0.25, 1)] == [0, 0.25, 1]
+
+
 def test_a_loss_graph_that_would_make_the_last_half_free_is_refused():
     with pytest.raises(PenstockError, match="not concave"):
         ps.QoS(delay=DELAY, loss=[(50, 0), (100, 1)])

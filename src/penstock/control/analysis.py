@@ -24,6 +24,7 @@ QUIET_PART = 0.25
 """While something is shed, a train should take only this part: then an odd one that takes longer is still in
 time. To shed a little more costs little utility; a strict output that is late costs a lot."""
 _LEAST_EFFICIENCY = 0.3
+_LONG = 1e12  # from here on nobody counts the digits
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,15 @@ def _ways(
     return ways
 
 
+def short_number(value: float, decimals: int = 0) -> str:
+    """A number to be read.
+
+    >>> short_number(1234.4), short_number(0.456, 2), short_number(1e300, 2)
+    ('1,234', '0.46', '1e+300')
+    """
+    return f"{value:,.{decimals}f}" if abs(value) < _LONG else f"{value:.3g}"
+
+
 def _works_for_rated(subs: Sequence[SubNetwork]) -> frozenset[str]:
     """The sub-networks that work for an output or view with a QoS, through points too."""
     names: set[str] = set()
@@ -249,12 +259,12 @@ def _problem(
     busiest = max(way, key=lambda each: each.utilisation)
     if busiest.utilisation > usable:
         return (
-            f"{name} cannot {goal}: the trains of '{busiest.name}' would take {busiest.utilisation:.2f} s "
-            f"for each second of input, {usable:.2f} s may be used"
+            f"{name} cannot {goal}: the trains of '{busiest.name}' would take "
+            f"{short_number(busiest.utilisation, 2)} s for each second of input, {usable:.2f} s may be used"
         )
     if load > usable * capacity:
         return (
-            f"{name} cannot {goal}: these rates need {load:.2f} CPU-s a second, "
+            f"{name} cannot {goal}: these rates need {short_number(load, 2)} CPU-s a second, "
             f"{usable * capacity:.2f} of {capacity:.2f} may be used"
         )
     return ""
@@ -287,5 +297,13 @@ def _notes(
                 "answers later than that are served after others"
             )
     if load > headroom * capacity:
-        notes.append("what helps: a loss graph, so that tuples may be shed; cheaper boxes; more cores")
+        notes.append(_what_helps(network))
     return tuple(notes)
+
+
+def _what_helps(network: Network) -> str:
+    rated = {name: node.qos for name, node in network.nodes.items() if node.qos is not None}
+    unshed = [name for name, qos in rated.items() if not qos.may_be_shed]
+    of = f"a loss graph for {', '.join(unshed)}, so that tuples may be shed; " if unshed else ""
+    larger = "a larger threshold; " if rated else ""
+    return f"what helps: {of}{larger}a lower rate; cheaper boxes; more cores"

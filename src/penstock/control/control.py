@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.control.loop.cost_book import CostBook
-from penstock.control.loop.decision_log import DecisionLog, LengthNews
+from penstock.control.loop.decision_log import DecisionLog, LengthNews, MapNews
 from penstock.control.loop.deployment import Admission, start_warnings, trains_of
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
@@ -31,8 +31,8 @@ from penstock.control.loop.values import ValueBook
 from penstock.control.loop.valves import Places, losing
 from penstock.control.loop.watching import (
     candidates_of,
+    coming_to_rated,
     facts_of,
-    offered_to_rated,
     picture_of,
     rate_of_growth,
     spent_on_rated,
@@ -128,7 +128,8 @@ class Control:
         self._known: object = None  # with the network, what the structure was made of
         self._network: object = None
         self._rates, self._spent = ShedRates(), deque[tuple[float, float]](maxlen=_LOOKS)
-        self._lengths, self._plan, self._picture = LengthNews(), Plan(), Picture(0.0, ())
+        self._lengths, self._maps = LengthNews(), MapNews()
+        self._plan, self._picture = Plan(), Picture(0.0, ())
         self._reported, self._exhausted = float("-inf"), False
         self._facts: Mapping[str, SubnetworkFacts] = {}
         restored = self._restore()
@@ -280,7 +281,6 @@ class Control:
         picture = self._take_picture(now)
         self._spent.append((now, spent_on_rated(self._structure, picture)))
         may = self._places.sheddable(self._structure.qos) if self.settings.shed else {}
-        before = self._memory.map
         plan, self._memory = decide(
             self._structure,
             picture,
@@ -292,8 +292,9 @@ class Control:
             decoded=self._decoded,
             tempo=STEADY if self._places.in_groups else QUICK,
         )
-        if self._memory.map is not None and self._memory.map is not before:
-            self._keep_map(self._memory.map, plan.load or 0.0)
+        road = self._maps.news(self._memory.map, plan.load, now)
+        if road is not None:
+            self._keep_map(road, plan.load or 0.0)
         self._apply(plan, picture, now)
         self._log.measure(now, self._realised)
         if now - self._reported >= _REPORT_EVERY:
@@ -369,7 +370,7 @@ class Control:
         return self._memory.shedding.kept
 
     def _note_shares(self, plan: Plan, picture: Picture, now: float) -> None:
-        offered = offered_to_rated(self._structure, picture)
+        coming = coming_to_rated(self._structure, picture)
         known = {name: self._shares.get(name, 1.0) for name in plan.shares}
         # Only what is told is applied: a share that creeps would end far from the last sentence about it.
         shares = {n: share if differs(known[n], share) else known[n] for n, share in plan.shares.items()}
@@ -377,10 +378,10 @@ class Control:
         now_kept = shares if changes else self._shares
         before, self._cuts = self._cuts, self._values.cuts(self._places, plan.by_value, now_kept)
         # An output that goes by value from now on, or no longer, gets a sentence although its share stays.
-        told = {n: 1.0 if n in before.keys() ^ self._cuts.keys() else s for n, s in self._shares.items()}
-        applied = replace(plan, shares=shares)
-        for decision in share_decisions(told, applied, self._structure.qos, offered, time.time(), self._cuts):
-            self._log.take(decision, now)
+        other = before.keys() ^ self._cuts.keys()
+        applied, qos = replace(plan, shares=shares), self._structure.qos
+        for each in share_decisions(known, applied, qos, coming, time.time(), self._cuts, other=other):
+            self._log.take(each, now)
         self._note_exhausted(plan, now)
         if changes:
             self._shares = shares
@@ -452,8 +453,8 @@ class Control:
     # -- what it tells
 
     def _realised(self, decision: Decision) -> dict[str, float]:
-        load, records = rate_of_growth(self._spent), self._runtime.running_records()
-        return achieved(decision.subject, load, records.newest, records.output_seconds(), self._structure.qos)
+        load, records = rate_of_growth(self._spent) or None, self._runtime.running_records()
+        return achieved(decision, load, records.newest, records.output_seconds(), self._structure.qos)
 
     def _tell(self) -> None:
         """Report without deciding anything."""

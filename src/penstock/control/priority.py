@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import Literal
 
 from penstock.control.analysis import PART
 from penstock.engine.contract.policy import DEFAULT_LENGTH
@@ -19,7 +20,7 @@ from penstock.model.qos import QoS
 FIRST_LENGTH = 10_000
 """The length of a train whose cost is not known; then it doubles."""
 LEAST_LENGTH = 1_000
-_OWN_PART = 0.3  # of its own threshold that a train may take: the next one may have to wait for an odd one
+OWN_PART = 0.3  # of its own threshold that a train may take: the next one may have to wait for an odd one
 _FIXED_PART = 0.3  # a train is worth waiting for while more of it than this does not depend on its tuples
 _WORTH = 10  # times its fixed part: who waits longer for a train saves next to nothing
 _UNKNOWN_TRAIN = 0.25  # seconds
@@ -90,21 +91,47 @@ class Ranking:
     cap: int = DEFAULT_LENGTH
 
 
+@dataclass(frozen=True)
+class Limit:
+    """The most seconds that a train may take. `end`: for whose sake, good up to `threshold` from here on.
+
+    `why`: it is its own output, or that of another sub-network; or already the fixed part takes so long that
+    shorter trains would only get less done.
+    """
+
+    seconds: float
+    end: str
+    threshold: float
+    why: Literal["own", "other", "fixed"]
+
+
+def strictest_limit(candidate: Candidate, others: Sequence[Candidate]) -> Limit | None:
+    """The limit that decides how long its trains may be; None if there is none."""
+    limits = [
+        Limit(PART * max(0.0, good), end.name, good, "other")
+        for each in others
+        for end in each.ends
+        for good in [end.qos.threshold - end.below]
+    ]
+    own = min(((end.qos.threshold - end.below, end.name) for end in candidate.ends), default=None)
+    if own is not None:
+        fixed = 0.0 if candidate.wall is None else 2 * candidate.wall.fixed
+        why: Literal["own", "fixed"] = "fixed" if fixed > OWN_PART * own[0] else "own"
+        limits.append(Limit(max(OWN_PART * own[0], fixed), own[1], own[0], why))
+    return min(limits, key=lambda limit: limit.seconds, default=None)
+
+
 def train_length(candidate: Candidate, others: Sequence[Candidate], cap: int = DEFAULT_LENGTH) -> int:
     """The most tuples of which a train is short enough, for its own ends and for those it would block."""
-    thresholds = [c.threshold for c in others if c.threshold is not None]
-    own, fixed = candidate.threshold, 0.0 if candidate.wall is None else candidate.wall.fixed
-    seconds = [PART * max(0.0, threshold) for threshold in thresholds]
-    if own is not None:
-        # Where already the fixed part takes that long, short trains would only get less done.
-        seconds.append(max(_OWN_PART * own, 2 * fixed))
+    limit = strictest_limit(candidate, others)
+    most = float("inf") if limit is None else limit.seconds
     if candidate.wall is None:
-        return _unknown_length(candidate, min(seconds, default=float("inf")), cap)
-    if not seconds:
+        return _unknown_length(candidate, most, cap)
+    if limit is None:
         return cap
-    length = candidate.wall.length(min(seconds))
+    length = candidate.wall.length(most)
     # A train of twice the length takes at most twice as long, whatever the line says.
-    quick = candidate.last_seconds is not None and 2 * candidate.last_seconds <= min(seconds)
+    quick = candidate.last_seconds is not None and 2 * candidate.last_seconds <= most
     known = 2 * candidate.last_length if quick else 0
     return cap if length is None else min(cap, max(LEAST_LENGTH, length, known))
 

@@ -37,9 +37,8 @@ class ControlSettings:
     def _check(self) -> None:
         number = isinstance(self.headroom, Real) and not isinstance(self.headroom, bool)
         if not number or not math.isfinite(self.headroom) or not 0 < self.headroom <= 1:
-            raise ExpressionError(
-                "the headroom is out of range", found=shown(self.headroom), expected="above 0, up to 1"
-            )
+            found = f"{self.headroom:g}" if number else shown(self.headroom)
+            raise ExpressionError("the headroom is out of range", found=found, expected="above 0, up to 1")
         if self.priority not in SCHEMES:
             raise ExpressionError(
                 f"no priority '{self.priority}'",

@@ -2,7 +2,8 @@
 
 Utilities are normalised to 0..1 (A58). The delay graph is flat up to its threshold, then falls (A55). The
 loss graph must be concave: each further drop costs at least as much as the one before (A60), so the shedder
-can follow its gradient. It ends at (0, 0): who gets nothing has no use of it.
+can follow its gradient. Without a point at 0 it goes down to (0, 0): who gets nothing has no use of it. A
+graph may say otherwise: what gets nothing may still be worth something.
 
 A delay graph need not be concave. It is read as drawn: where it becomes flatter, a late answer loses less by
 waiting than one that is less late, so the scheduler serves the other one first. `given_up_from` says from
@@ -250,7 +251,7 @@ def _check_loss(points: tuple[Point, ...]) -> None:
             "the loss graph is not concave",
             found=_text(points),
             expected="each further drop costs at least as much utility as the one before",
-            hint="make it flat near 100 % and steeper towards 0 %; it ends at utility 0 for 0 %",
+            hint="make it flat near 100 % and steeper towards 0 %; with no point there it ends at 0",
         )
 
 

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -63,13 +63,15 @@ class Owner:
 class SignOfLife:
     """What an owner shows to those who only read: it counts while it lives, and says when it ends.
 
-    `since`: when it came, by the clock of the disk.
+    `since`: when it came, by the clock of the disk. `alive`: whether its process is there; None if this host
+    cannot know.
     """
 
     epoch: int
     count: bytes
     ended: bool
     since: float
+    alive: bool | None = field(default=None, compare=False)  # a process that dies does not count on
 
 
 def sign_of_life(checkpoint: Path) -> SignOfLife | None:
@@ -79,7 +81,19 @@ def sign_of_life(checkpoint: Path) -> SignOfLife | None:
     if epoch is None:
         return None
     ended = _ended(folder, epoch).exists()
-    return SignOfLife(epoch, _text(_counter(folder, epoch)), ended, _came(folder, epoch))
+    alive = not ended and _is_there(folder, epoch)
+    return SignOfLife(epoch, _text(_counter(folder, epoch)), ended, _came(folder, epoch), alive)
+
+
+def _is_there(folder: Path, epoch: int) -> bool | None:
+    lock = _lock_of(folder, epoch)
+    if lock == "held":
+        return True
+    with contextlib.suppress(OSError, CorruptFileError, TypeError):
+        owner = Owner(**durable.read_record(_record(folder, epoch)))
+        if owner.same_host(_myself(epoch)):
+            return lock == "unknown" and _lives(owner)
+    return None
 
 
 @dataclass(frozen=True)

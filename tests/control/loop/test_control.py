@@ -158,10 +158,12 @@ def test_effects_are_measured_later(tmp_path):
     overload(run)
     control.look()
     run.seconds["scores"] = (OutputSecond("scores", int(time.time()), ((1.0, 5),), None, 0.5),)
+    run.train(64, 20_000)
     control._began -= 6
     control.look()
     (scores,) = [each for each in sentences(run, "shed") if each.subject == "scores" and each.realised]
     assert set(scores.realised) == {"load", "utility"}
+    assert scores.realised["load"] > 0
 
 
 def test_observing_applies_nothing(tmp_path):
@@ -258,6 +260,7 @@ def test_a_delay_that_the_measured_rate_cannot_meet_is_warned_of(tmp_path):
     run.catalog.record_second(5, [InputLoad("cars", "alarms", 5.0, 0, 2e6, 0, None, 0.1)], [])
     control = begun(run)
     assert "alarms cannot be good up to 2 s" in control.warnings[0]
+    assert control.warnings[0].endswith("; so at the rates that were measured last: cars 2,000,000/s")
     told = sentences(run, "warning")
     assert tuple(each.sentence for each in told) == control.warnings
     assert len(told) > 1
@@ -372,6 +375,7 @@ def test_that_nothing_may_be_shed_is_told_and_ends(tmp_path):
     control.look()
     (told,) = sentences(run, "exhausted")
     assert told.sentence.startswith("nothing may be shed: ")
+    assert told.sentence.endswith(" fit; outputs will be late, if trains cost as much as they did")
     assert set(told.outputs) == {"alarms", "means", "scores"}
     assert told.until is None
     run.rate, run.age = 1000.0, 0.1

@@ -124,3 +124,15 @@ def test_two_odd_trains_are_no_change():
     trains += [scored(60 + k, 88_000, 2.5e-5) for k in range(2)]
     cost = costs_of({"alarms": trains}, jobs=True).boxes["score"].cpu.per_tuple
     assert cost == pytest.approx(2.5e-6, rel=0.05)
+
+
+def test_trains_cheaper_than_their_fixed_part_have_worked_all_the_same():
+    """The fixed part that the line says is too large for them: less it, nothing would remain."""
+    lengths = [5000 + 1000 * (k % 20) for k in range(40)]
+    known = book([train(k, tuples, 0.2 + 2e-5 * tuples, 0.3) for k, tuples in enumerate(lengths)])
+    known.costs(0.0)
+    known.used()
+    before = known.spent["alarms"]
+    known.note(train(40, 5000, 0.15, 0.2))
+    known.used()
+    assert known.spent["alarms"] - before == pytest.approx(0.15 / 3, rel=0.1), "a third of it is for tuples"

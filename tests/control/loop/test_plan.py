@@ -10,8 +10,8 @@ import pytest
 from tests.control.loop.networks import COSTLY, COSTS, CPU, TOLERANT, network, score, subs
 
 import penstock as ps
-from penstock.control.loop.picture import Picture, SubnetworkPicture
-from penstock.control.loop.plan import Memory, aims, decide, load_nodes, usable_part
+from penstock.control.loop.picture import Coming, Picture, SubnetworkPicture
+from penstock.control.loop.plan import Memory, Plan, _exhausted, aims, decide, load_nodes, usable_part
 from penstock.control.loop.sentences import share_decisions
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.valves import Places
@@ -159,6 +159,12 @@ def test_nothing_left_to_shed_is_said():
     plan, _ = plan_of([picture(20.0 + k / 4, 20 * CAPACITY / ALL, 5.0) for k in range(8)])
     assert plan.exhausted
     assert plan.shares == {"alarms": 1.0, "means": 0.0, "scores": 0.0}
+
+
+@pytest.mark.parametrize(("remaining", "too_much"), [(0.574, False), (0.64, True)])
+def test_what_fits_as_far_as_it_is_told_is_not_too_much(remaining, too_much):
+    plan, memory = Plan(exhausted=True, remaining=remaining, usable=0.571), Memory(Shedding(kept=0.5))
+    assert _exhausted(plan, memory, 0.6, overloaded=True) is too_much
 
 
 @pytest.mark.parametrize("may", [{}, None], ids=["--no-shed", "strict outputs only"])
@@ -476,7 +482,9 @@ def test_why_valves_are_shut_while_little_comes_is_said():
     looks_at = [picture(20.0 + k, LITTLE, 30.0, waiting=10**7) for k in range(9)]
     plan, _ = looks(restarted(), looks_at)
     assert plan.owed == pytest.approx(1e7 * ALL)
-    (told, *_) = share_decisions({}, plan, STRUCTURE.qos, LITTLE, 29.0)
+    (told, *_) = share_decisions({}, plan, STRUCTURE.qos, Coming(LITTLE), 29.0)
     assert "what waits needs" in told.sentence
     busy, _ = plan_of([picture(20.0, 2 * CAPACITY / ALL, 1.0)])
-    assert not [d for d in share_decisions({}, busy, STRUCTURE.qos, 1.0, 29.0) if "what waits" in d.sentence]
+    assert not [
+        d for d in share_decisions({}, busy, STRUCTURE.qos, Coming(1.0), 29.0) if "what waits" in d.sentence
+    ]

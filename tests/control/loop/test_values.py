@@ -13,7 +13,9 @@ from tests.control.loop.test_control import FakeRun, begun, overload, sentences
 from tests.control.loop.test_plan import ALL, CAPACITY, picture
 
 import penstock as ps
-from penstock.control.loop.plan import Memory, decide
+from penstock.control.loop.picture import Coming
+from penstock.control.loop.plan import Memory, Plan, decide
+from penstock.control.loop.sentences import share_decisions
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.values import ValueBook
 from penstock.control.loop.valves import Places
@@ -134,6 +136,29 @@ def test_overload_drops_by_value_and_tells_what_and_why(tmp_path):
         control._began -= 3
         control.look()
     assert run.queries["alarms"].steering.valves == ()
+    assert all(each.until is not None for each in sentences(run, "shed")), "nothing is shed any more"
+    assert sentences(run, "open")[-1].sentence.startswith("scores open again: ")
+
+
+def test_a_share_that_stays_is_told_as_one_that_stays():
+    plan, expected = Plan(shares={"scores": 0.8}, load=2.0, usable=1.0, remaining=1.0), "scores stays at 80 %"
+    qos, coming = {"scores": VALUED}, Coming(9.0)
+    (told,) = share_decisions({"scores": 0.8}, plan, qos, coming, 0.0, other={"scores"})
+    assert told.sentence.startswith(expected)
+    assert told.numbers["before"] == 0.8
+    assert share_decisions({"scores": 0.8}, plan, qos, coming, 0.0) == []
+
+
+def test_a_backlog_is_named_where_the_rate_is_no_reason():
+    plan, qos = Plan(shares={"scores": 0.2}, load=0.06, usable=0.44, remaining=0.01), {"scores": VALUED}
+
+    def said(before, coming):
+        return share_decisions({"scores": before}, plan, qos, coming, 0.0)[0].sentence
+
+    waits = "; 1,240,000 tuples wait for up to 24 s, and have to be worked off"
+    assert waits in said(0.5, Coming(2868.0, 1_240_000, 24.2))
+    assert waits in said(0.1, Coming(2868.0, 1_240_000, 24.2))
+    assert said(0.1, Coming(2868.0, 3, 0.1)).endswith("; it opens step by step")
 
 
 def alone():

@@ -7,9 +7,9 @@ from tests.control.loop.networks import COSTS, STRICT, TOLERANT
 
 import penstock as ps
 from penstock.control.loop.cost_book import CostBook
-from penstock.control.loop.picture import Picture, SubnetworkPicture
+from penstock.control.loop.picture import Coming, Picture, SubnetworkPicture
 from penstock.control.loop.structure import Structure
-from penstock.control.loop.watching import offered_to_rated, spent_on_rated
+from penstock.control.loop.watching import coming_to_rated, spent_on_rated
 from penstock.rewrite.subnetworks import split
 from penstock.store.catalog.record_types import InputLoad, TrainRecord
 
@@ -35,7 +35,7 @@ def picture(held=(), spent=None):
     seen = [
         SubnetworkPicture(
             sub.name,
-            tuple(InputLoad(i, sub.name, 0.0, 0, RATES[i]) for i in sub.inputs),
+            tuple(InputLoad(i, sub.name, 0.0, 0, RATES[i], 500, age=2.5) for i in sub.inputs),
             held=sub.name in held,
         )
         for sub in STRUCTURE.subs
@@ -44,12 +44,12 @@ def picture(held=(), spent=None):
 
 
 def test_tuples_that_pass_a_point_are_offered_once_and_what_has_no_qos_is_not_meant():
-    assert offered_to_rated(STRUCTURE, picture()) == 1000
+    assert coming_to_rated(STRUCTURE, picture()) == Coming(1000.0, 500, 2.5)
 
 
 def test_what_comes_to_a_held_sub_network_is_not_offered():
     writer = next(sub.name for sub in STRUCTURE.subs if "cars" in sub.inputs)
-    assert offered_to_rated(STRUCTURE, picture(held=[writer])) == 0
+    assert coming_to_rated(STRUCTURE, picture(held=[writer])) == Coming()
 
 
 def test_the_load_that_was_is_that_of_outputs_with_a_qos():

@@ -113,6 +113,11 @@ def yaml_function():
 
 
 @case
+def yaml_function_in_a_mapping():
+    ps.from_yaml(HEAD + "  out:\n    from: cars\n    apply: {function: 'm:f'}\n    produces: x INT\n")
+
+
+@case
 def yaml_not_a_mapping():
     ps.from_yaml(HEAD + "  out: filter\n")
 

@@ -13,7 +13,7 @@ import typer
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, refusals
 from penstock.cli.shared_options import one_each, parse_rate
-from penstock.control.analysis import Analysis, analyse, check_rates
+from penstock.control.analysis import Analysis, analyse, check_rates, short_number
 from penstock.control.costs import costs_in
 from penstock.model.costs import MeasuredCosts
 from penstock.model.errors import PenstockError
@@ -58,7 +58,9 @@ def check(
         rates = one_each(map(parse_rate, rate))
         check_rates(network, rates)
         if not 0 < headroom <= 1:
-            raise PenstockError(f"a headroom of {headroom:g} is out of range", expected="above 0, up to 1")
+            raise PenstockError(
+                "the headroom is out of range", found=f"{headroom:g}", expected="above 0, up to 1"
+            )
         if calibrate and checkpoint is not None:
             raise PenstockError(
                 "costs come from two places", expected="either --checkpoint DIR or --calibrate"
@@ -105,15 +107,15 @@ def as_json(analysis: Analysis) -> str:
 def as_text(analysis: Analysis) -> str:
     """A line for each sub-network and output."""
     lines = [
-        f"{sub.name}: {sub.rate:,.0f} tuples/s, {sub.load:.2f} CPU-s a second"
+        f"{sub.name}: {short_number(sub.rate)} tuples/s, {short_number(sub.load, 2)} CPU-s a second"
         + ("" if sub.fixed is None else f", a train takes {sub.fixed:.2f} s without tuples")
         for sub in analysis.subnetworks
     ]
     lines += [
-        f"  {box.box}: {box.rate_in:,.0f}/s, {box.load:.2f} CPU-s a second"
+        f"  {box.box}: {short_number(box.rate_in)}/s, {short_number(box.load, 2)} CPU-s a second"
         for box in analysis.boxes
         if box.load
     ]
-    lines.append(f"load {analysis.load:.2f} of {analysis.capacity:.2f} CPU-s a second")
+    lines.append(f"load {short_number(analysis.load, 2)} of {analysis.capacity:.2f} CPU-s a second")
     lines += [output.problem or f"{output.name}: fine" for output in analysis.outputs]
     return "\n".join([*lines, *(f"note: {note}" for note in analysis.notes)])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from penstock.cli.qos.report_file import as_of, catalog_of, has_ended, known_format, report_in
+from penstock.cli.qos.report_file import catalog_of, known_format, report_in, standing
 from penstock.cli.refusals import refusals
 from penstock.control.report import ROAD_MAP
 from penstock.model.errors import PenstockError
@@ -42,7 +43,7 @@ def map_(
         if form == "json":
             typer.echo(json.dumps({"time": made_at, **body}, indent=2))
         else:
-            typer.echo(f"{as_of(made_at, ended=has_ended(checkpoint, reported))}\n{as_text(body)}")
+            typer.echo(f"{replace(standing(checkpoint, reported), at=made_at).text}\n{as_text(body)}")
 
 
 def as_text(body: JsonObject) -> str:

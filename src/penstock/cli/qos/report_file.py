@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.control.report import REPORT, QosReport
@@ -40,20 +41,55 @@ def report_in(catalog: Catalog, checkpoint: Path) -> tuple[float, QosReport]:
     return kept[0], QosReport.of(kept[1])
 
 
-def as_of(made_at: float, *, ended: bool) -> str:
-    """When something was noted, in words."""
-    return f"as of {time.time() - made_at:.0f} s ago{'; the run has ended' if ended else ''}"
+@dataclass(frozen=True)
+class Standing:
+    """How old what a checkpoint tells is, and what has become of the run that told it.
+
+    `at`: when it was told. `ended`: nothing more will come. `past`: it tells of a run that is over, be it
+    that another one has begun. `uncontrolled`: a run without control is going on instead.
+    """
+
+    at: float
+    ended: bool
+    past: bool
+    uncontrolled: bool = False
+    silent: bool = False  # its process lives, and tells nothing
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"as of {time.time() - self.at:.0f} s ago{self._what}"
+
+    @property
+    def _what(self) -> str:
+        if self.uncontrolled:
+            return "; the run has ended; a run without control is going on"
+        if self.silent:
+            return "; its process lives, but tells nothing"
+        if self.ended:
+            return "; the run has ended"
+        return "; the run has ended; another has begun, and tells nothing yet" if self.past else ""
 
 
-def has_ended(checkpoint: Path, reported: float) -> bool:
+def standing(checkpoint: Path, reported: float) -> Standing:
     """Whether the run of this report is over. A busy one may be late with the next; its owner counts on.
 
     So may one that has just begun, after another: Spark starts before the first report.
     """
     now, sign = time.time(), sign_of_life(checkpoint)
     if sign is None:
-        return now - reported > OLD
-    return sign.ended or now - max(reported, sign.since) > _SILENT
+        over = now - reported > OLD
+        return Standing(reported, over, over)
+    if sign.ended or sign.alive is False:
+        return Standing(reported, ended=True, past=True)
+    ended, later = now - max(reported, sign.since) > _SILENT, reported < sign.since
+    alone, silent = ended and later and sign.alive is True, ended and not later and sign.alive is True
+    return Standing(reported, ended, ended or later, uncontrolled=alone, silent=silent)
+
+
+def has_ended(checkpoint: Path, reported: float) -> bool:
+    """Whether nothing more will come of the run of this report."""
+    return standing(checkpoint, reported).ended
 
 
 def without_control(checkpoint: Path) -> PenstockError:

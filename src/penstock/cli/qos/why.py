@@ -115,11 +115,15 @@ def text(decision: Decision) -> str:
 
 
 def _pending(decision: Decision) -> str:
-    return "not measured yet" if time.time() - decision.time < 10 else "never measured"
+    if time.time() - decision.time < 10:
+        return "not measured yet"
+    return "by no train: none came near this length" if decision.kind == "train" else "never measured"
 
 
 def _figures(figures: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in figures.items())
+    return ", ".join(
+        f"{name} {value:,.0f}" if name == "tuples" else f"{name} {value:g}" for name, value in figures.items()
+    )
 
 
 def _clock(at: float) -> str:

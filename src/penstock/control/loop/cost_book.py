@@ -121,8 +121,9 @@ class CostBook:
             on_tuples = [(r, predicted_cpu(self._costs, r, fixed=False) or 0.0) for r in fresh]
             self.worked += sum(cpu for _, cpu in on_tuples)
             for record, cpu in on_tuples:
-                fixed = (predicted_cpu(self._costs, record) or 0.0) - cpu
-                measured = max(0.0, (record.cpu or 0.0) - fixed)
+                # A part of what was measured: less a fixed part that is too large, nothing would remain.
+                part = cpu / (predicted_cpu(self._costs, record) or 1.0)
+                measured = part * (record.cpu or 0.0)
                 self.spent[record.subnetwork] = self.spent.get(record.subnetwork, 0.0) + measured
         pairs = [(record.cpu or 0.0, predicted) for record, predicted in known if predicted is not None]
         return (sum(cpu for cpu, _ in pairs), sum(p for _, p in pairs)) if pairs else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from penstock.control.loop.sentences import length_decision, out_of_reach_decision, would
 from penstock.control.priority import Candidate, Ranking, train_length
+from penstock.control.roadmap import RoadMap
 from penstock.model.qos import QoS
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
@@ -18,7 +19,8 @@ AFTER = 5.0
 """Seconds after which the effect of a decision is measured."""
 _OPPOSITES = {"shed": "open", "open": "shed", "would-shed": "would-open", "would-open": "would-shed"}
 _SHARES = ("shed", "open")
-_LENGTH_EVERY, _LENGTH_CHANGE = 10.0, 0.3
+_LENGTH_CHANGE, _LENGTH_STAYS = 2, 10.0  # times as long or as short, seconds
+_MAP_AT_MOST, _MAP_EVERY, _MAP_MOVED = 1.0, 10.0, 0.05  # seconds, seconds, part of the load
 
 Measure = Callable[[Decision], Mapping[str, float]]
 
@@ -82,19 +84,47 @@ class DecisionLog:
 
 
 class LengthNews:
-    """Tells when the trains of a sub-network may become much longer or shorter."""
+    """Tells when the trains of a sub-network may become much longer or shorter, and stay so.
+
+    Lengths follow cost lines that move all the time. What has moved back some seconds later is no news.
+    """
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[float, int]] = {}  # when, and the length
+        self._told: dict[str, int] = {}  # the length
+        self._since: dict[str, float] = {}  # when it began to be another one
 
     def news(self, candidates: Sequence[Candidate], ranking: Ranking, now: float) -> Iterator[Decision]:
         """What is to be told of these sub-networks."""
-        for candidate in candidates:
+        for candidate in (each for each in candidates if each.wall is not None):
             others = [each for each in candidates if each is not candidate]
-            length = train_length(candidate, others)
-            told, before = self._told.get(candidate.name, (float("-inf"), 0))
-            if candidate.wall is None or now - told < _LENGTH_EVERY:
-                continue
-            if abs(length - before) > _LENGTH_CHANGE * before:
-                self._told[candidate.name] = now, length
+            length, name = train_length(candidate, others), candidate.name
+            told = self._told.get(name)
+            if told is not None and max(length, told) < _LENGTH_CHANGE * min(length, told):
+                self._since.pop(name, None)
+            elif told is None or now - self._since.setdefault(name, now) >= _LENGTH_STAYS:
+                self._told[name] = length
+                self._since.pop(name, None)
                 yield length_decision(candidate, others, ranking, time.time())
+
+
+class MapNews:
+    """Tells when the kept road map is old: there is another one, or the load that it is a part of has moved.
+
+    The map is in parts of the load, so a load that rises evenly changes none of its rows.
+    """
+
+    def __init__(self) -> None:
+        self._kept: RoadMap | None = None
+        self._load, self._at = 0.0, float("-inf")
+
+    def news(self, road: RoadMap | None, load: float | None, now: float) -> RoadMap | None:
+        """The map, if it is to be kept anew."""
+        if road is None or (road is self._kept and not self._old(load, now)):
+            return None
+        self._kept, self._load, self._at = road, load or 0.0, now
+        return road
+
+    def _old(self, load: float | None, now: float) -> bool:
+        if load is None or now - self._at < _MAP_AT_MOST:
+            return False
+        return abs(load - self._load) > _MAP_MOVED * self._load or now - self._at >= _MAP_EVERY

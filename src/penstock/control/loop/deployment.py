@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.control.analysis import PART, analyse
+from penstock.control.analysis import PART, analyse, short_number
 from penstock.control.costs import costs_of, entered
 from penstock.control.line_fit import TRAINS, fit_line
 from penstock.control.loop.structure import Structure, rated
@@ -152,5 +152,9 @@ def late_outputs(
     means = {name: sum(seen) / len(seen) for name, seen in rates.items()}
     with suppress(PenstockError):  # some costs are not known
         analysis = analyse(network, costs_of(trains, jobs=True), means, cores=cores, headroom=headroom)
-        return {output.name: output.problem for output in analysis.outputs if output.problem}
+        assumed = ", ".join(f"{name} {short_number(rate)}/s" for name, rate in means.items())
+        at = f"; so at the rates that were measured last: {assumed}"
+        # What no rate lets be good needs none to be assumed.
+        bad = [output for output in analysis.outputs if output.problem]
+        return {each.name: each.problem + ("" if each.never else at) for each in bad}
     return {}

@@ -73,3 +73,12 @@ class Picture:
     worked: float = 0.0
     spent: Mapping[str, float] = field(default_factory=dict)
     floors: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Coming:
+    """What comes from outside for outputs with a QoS: tuples a second; what waits; the age of the oldest."""
+
+    rate: float = 0.0
+    waiting: int = 0
+    age: float = 0.0

@@ -30,6 +30,7 @@ _MOVED = 0.05  # the road map is built anew when a node's part of the load moves
 _LEAST_USABLE = 0.2  # of the capacity: trains that are slow for a while are no reason to shed everything
 _ENOUGH_TRAINS, _ENOUGH_SECONDS = 8, 10.0  # of warm trains, before their costs are believed
 _MOST_HEADROOM = 0.95  # for outputs that cannot be good: trains have to fit into the delay they get
+_AS_TOLD = 0.01  # CPU-seconds a second: what differs by less is told as the same
 _CLEARLY = 0.85  # of what is usable: with less, shares of an earlier run open before that
 
 Decoded = Mapping[str, frozenset[str]]
@@ -443,6 +444,6 @@ def _exhausted(plan: Plan, memory: Memory, most: float, *, overloaded: bool) -> 
     Where nothing at all may be shed, a moment in which nothing is late does not end it: the load must fit.
     """
     left, usable = plan.remaining or 0.0, plan.usable or 0.0
-    if not plan.exhausted or left <= usable:
+    if not plan.exhausted or left < usable + _AS_TOLD:
         return False
     return memory.shedding.kept < 1 or overloaded or (memory.exhausted and left > max(usable, most))

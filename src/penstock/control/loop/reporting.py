@@ -24,10 +24,11 @@ from penstock.control.report import (
 from penstock.control.utility import delay_at, in_good_zone, mean_utility, utility
 from penstock.engine.contract.valve import Valve
 from penstock.model.qos import QoS
-from penstock.store.catalog.record_types import OutputSecond, SourceAccount, TrainRecord
+from penstock.store.catalog.record_types import Decision, OutputSecond, SourceAccount, TrainRecord
 
 _MINUTE = 60
 _RATE_SECONDS = 5.0
+_LIKE = 0.5  # of the longest train: shorter ones are none like it
 
 
 class ShedRates:
@@ -140,20 +141,22 @@ def source_reports(
 
 
 def achieved(
-    subject: str,
-    load: float,
+    decision: Decision,
+    load: float | None,
     newest: Mapping[str, TrainRecord],
     seconds: Mapping[str, Sequence[OutputSecond]],
     qos: Mapping[str, QoS],
 ) -> dict[str, float]:
     """What has become of a decision, in the terms of what was expected of it.
 
-    `subject`: its output or sub-network. `newest`: the last train of each sub-network.
+    `load`: None if no train has told it. `newest`: the last train of each sub-network; a short one tells
+    nothing about the longest that is allowed.
     """
-    figures = {"load": round(load, 3)}
+    figures = {} if load is None else {"load": round(load, 3)}
+    subject, least = decision.subject, _LIKE * decision.expected.get("tuples", 0.0)
     train, graphs, recent = newest.get(subject), qos.get(subject), seconds.get(subject, ())[-1:]
-    if train is not None:
-        figures["seconds"] = round(train.duration, 3)
+    if train is not None and train.start >= decision.time and train.rows_in >= least:
+        figures |= {"seconds": round(train.duration, 3), "tuples": float(train.rows_in)}
     if graphs is not None and recent:
         figures["utility"] = round(utility(graphs, recent[0]) or 0.0, 3)
     return figures

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from penstock.control.analysis import PART
+from penstock.control.loop.picture import Coming
 from penstock.control.loop.plan import Plan
-from penstock.control.priority import Candidate, Ranking, train_length
+from penstock.control.priority import (
+    LEAST_LENGTH,
+    OWN_PART,
+    Candidate,
+    Limit,
+    Ranking,
+    strictest_limit,
+    train_length,
+)
 from penstock.control.semantic.bins import Cut
 from penstock.model.qos import QoS
 from penstock.store.catalog.record_types import Decision
 
+_FAR_BELOW = 0.95  # of what a train may take: it is not that limit that decides
 _LEAST_CHANGE = 0.02  # of a share: for smaller steps valves stay as they are
 
 
@@ -19,18 +29,23 @@ def share_decisions(
     before: Mapping[str, float],
     plan: Plan,
     qos: Mapping[str, QoS],
-    offered: float,
+    coming: Coming,
     now: float,
     cuts: Mapping[str, Cut] | None = None,
+    *,
+    other: Container[str] = (),
 ) -> list[Decision]:
-    """A decision for each output whose share changes. `cuts`: of those that lose tuples by value."""
+    """A decision for each output whose share changes. `cuts`: of those that lose tuples by value.
+
+    `other`: those that lose other tuples from now on, though their share may stay.
+    """
     changed = [
         (name, before.get(name, 1.0), share)
         for name, share in plan.shares.items()
-        if name in qos and differs(before.get(name, 1.0), share)
+        if name in qos and (differs(before.get(name, 1.0), share) or (name in other and share < 1))
     ]
     return [
-        _by_value(_share_decision((name, old, new), plan, qos[name], offered, now), qos[name], cuts or {})
+        _by_value(_share_decision((name, old, new), plan, qos[name], coming, now), qos[name], cuts or {})
         for name, old, new in changed
     ]
 
@@ -45,26 +60,28 @@ def differs(old: float, new: float) -> bool:
 
 
 def _share_decision(
-    change: tuple[str, float, float], plan: Plan, qos: QoS, offered: float, now: float
+    change: tuple[str, float, float], plan: Plan, qos: QoS, coming: Coming, now: float
 ) -> Decision:
     name, old, new = change
     usable, load, left = plan.usable or 0.0, plan.load or 0.0, plan.remaining or 0.0
     lost = qos.weight * (qos.at_share(1.0) - qos.at_share(new))
-    what = "open again" if new >= 1 else f"{'to' if new < old else 'back to'} {100 * new:.0f} %"
+    what = "open again" if new >= 1 else f"{_way(old, new)} {100 * new:.0f} %"
     sentence = (
-        f"{name} {what}: {offered:,.0f}/s offered need {load:.2f} CPU-s a second, {usable:.2f} fit; "
+        f"{name} {what}: {coming.rate:,.0f}/s offered need {load:.2f} CPU-s a second, {usable:.2f} fit; "
         f"with all shares {left:.2f} remain"
     )
     if new < 1:
         sentence += f"; costs {lost:.3g} utility"
-    if new < 1 and load <= usable and plan.owed:  # or nobody would see why
+    if new < 1 and load <= usable:  # so that is not why
+        sentence += _why_shut_though_it_fits(coming, opens=new > old)
+    if new < 1 and load <= usable and plan.owed:
         sentence += f"; what waits needs {plan.owed:.1f} CPU-s"
     if plan.late:
         sentence += f"; {plan.late} waits {plan.age:.1f} s, good to {plan.threshold:g} s"
     numbers = {
         "share": round(new, 4),
         "before": round(old, 4),
-        "offered_rate": round(offered, 1),
+        "offered_rate": round(coming.rate, 1),
         "load": round(load, 4),
         "usable": round(usable, 4),
         "utility_lost": round(lost, 4),
@@ -74,6 +91,18 @@ def _share_decision(
     kind = "open" if new >= 1 else "shed"
     expected = {"load": round(left, 3), "utility": round(qos.at_share(new), 3)}
     return Decision(now, kind, name, sentence, (name,), numbers, expected)
+
+
+def _why_shut_though_it_fits(coming: Coming, *, opens: bool) -> str:
+    if coming.waiting and coming.age >= 1:
+        return f"; {coming.waiting:,} tuples wait for up to {coming.age:.0f} s, and have to be worked off"
+    return "; it opens step by step" if opens else ""
+
+
+def _way(old: float, new: float) -> str:
+    if f"{100 * new:.0f}" == f"{100 * old:.0f}":
+        return "stays at"
+    return "to" if new < old else "back to"
 
 
 def _by_value(decision: Decision, qos: QoS, cuts: Mapping[str, Cut]) -> Decision:
@@ -114,19 +143,30 @@ def length_decision(
     """How long the trains of a sub-network may be, and for whose sake."""
     rivals = [each for each in others if each.threshold is not None]
     length = train_length(candidate, rivals, ranking.cap)
-    ends = [(end.qos.threshold - end.below, end.name) for each in (candidate, *rivals) for end in each.ends]
-    strictest = min(ends, default=None)
     takes = replace(candidate, waiting=None).seconds(length)
-    reason = (
-        "no output is strict"
-        if strictest is None
-        else f"{strictest[1]} is good to {strictest[0]:.2g} s, and no train may take more than 0.4 of that"
-    )
+    reason = _length_reason(length, takes, candidate, strictest_limit(candidate, rivals))
     cost = "its cost is not known yet" if candidate.wall is None else f"about {takes:.2f} s"
     sentence = f"{candidate.name}: trains of at most {length:,} tuples, {cost}: {reason}"
     outputs = tuple(end.name for end in candidate.ends)
     numbers = {"length": length, "seconds": round(takes, 3)}
-    return Decision(now, "train", candidate.name, sentence, outputs, numbers, {"seconds": round(takes, 3)})
+    expected = {"seconds": round(takes, 3), "tuples": float(length)}
+    return Decision(now, "train", candidate.name, sentence, outputs, numbers, expected)
+
+
+def _length_reason(length: int, takes: float, candidate: Candidate, limit: Limit | None) -> str:
+    if limit is None:
+        return "no output is strict"
+    good = f"{limit.end} is good to {limit.threshold:.3g} s"
+    if length == LEAST_LENGTH and takes > limit.seconds:
+        return f"{good}, but shorter ones would get next to nothing done"
+    if takes < _FAR_BELOW * limit.seconds:
+        return "no train is ever longer"
+    if limit.why == "fixed":
+        fixed = 0.0 if candidate.wall is None else candidate.wall.fixed
+        return f"{good}, but they take {fixed:.2f} s even without tuples, so shorter ones would get less done"
+    if limit.why == "own":
+        return f"{good}, and its own trains may take no more than {OWN_PART:g} of that"
+    return f"{good}, and trains of others may take no more than {PART:g} of that"
 
 
 def held_decision(name: str, share: float, now: float) -> Decision:
@@ -139,11 +179,11 @@ def exhausted_decision(plan: Plan, outputs: Iterable[str], now: float) -> Decisi
     """Nothing more may be shed, or nothing at all, and the load is still too large (A82)."""
     left, usable = plan.remaining or 0.0, plan.usable or 0.0
     sentence = (
-        f"nothing is left to shed: {left:.2f} CPU-s a second remain, {usable:.2f} fit; outputs without a "
-        "loss graph fall behind"
+        f"nothing is left to shed: {left:.2f} CPU-s a second remain, {usable:.2f} fit; what may not be "
+        "shed will be late, if trains cost as much as they did"
         if plan.shedding
-        else f"nothing may be shed: {left:.2f} CPU-s a second are needed, {usable:.2f} fit; outputs fall "
-        "behind"
+        else f"nothing may be shed: {left:.2f} CPU-s a second are needed, {usable:.2f} fit; outputs will "
+        "be late, if trains cost as much as they did"
     )
     numbers = {"remaining": round(left, 4), "usable": round(usable, 4)}
     return Decision(now, "exhausted", "network", sentence, tuple(outputs), numbers)

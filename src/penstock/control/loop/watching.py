@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.control.loop.cost_book import CostBook
 from penstock.control.loop.dispatcher import SubnetworkFacts, age_of, waiting_of
-from penstock.control.loop.picture import Picture, SubnetworkPicture
+from penstock.control.loop.picture import Coming, Picture, SubnetworkPicture
 from penstock.control.loop.plan import cpu_per_tuple
 from penstock.control.loop.structure import Structure, by_name
 from penstock.control.priority import Candidate
@@ -69,14 +69,21 @@ def rate_of_growth(seen: Sequence[tuple[float, float]]) -> float:
     return (after - before) / (ended - began)
 
 
-def offered_to_rated(structure: Structure, picture: Picture) -> float:
-    """Tuples a second that come from outside for outputs with a QoS. A point's tuples came before."""
+def coming_to_rated(structure: Structure, picture: Picture) -> Coming:
+    """What comes from outside for outputs with a QoS, and waits. A point's tuples came before."""
     subs, points = by_name(structure.subs), {name for sub in structure.subs for name in sub.points}
-    rates: dict[str, float] = {}  # a source that several sub-networks read counts once
-    for seen in picture.subnetworks:
-        if seen.name in subs and not seen.held and structure.ends(subs[seen.name], picture.costs):
-            rates |= {name: rate for name, rate in seen.rates.items() if name not in points}
-    return sum(rates.values())
+    loads = {  # a source that several sub-networks read counts once
+        load.input: load
+        for seen in picture.subnetworks
+        if seen.name in subs and not seen.held and structure.ends(subs[seen.name], picture.costs)
+        for load in seen.inputs
+        if load.input not in points
+    }
+    return Coming(
+        sum(load.offered_rate or 0.0 for load in loads.values()),
+        sum(load.waiting or 0 for load in loads.values()),
+        max((load.age or 0.0 for load in loads.values()), default=0.0),
+    )
 
 
 def _subnetwork(query: SubnetworkQuery, book: CostBook, wall: float) -> SubnetworkPicture:

@@ -99,6 +99,11 @@ def read_schema(value: YamlValue) -> Schema:
 
 def read_function(value: YamlValue) -> Function:
     """A function by its name."""
+    if not value.is_text:
+        with value.located():
+            raise ExpressionError(
+                "not a function's name", expected="module:function", hint=f"{value.part}: module:function"
+            )
     return value.read(function_of, "module:function")
 
 
