@@ -14,10 +14,9 @@ from penstock.process.child_process import last_said
 
 
 def test_a_plan_travels_whole(tmp_path: Path) -> None:
-    plan = RunPlan(
-        tmp_path, tmp_path / "out", tmp_path, speed=float("inf"), expressways=1.5, begin=60, interval=2.5
-    )
-    assert plan_from_text(RunPlan, plan_to_text(plan)) == plan
+    for pace in ({"speed": float("inf")}, {"interval": 2.5}):
+        plan = RunPlan(tmp_path, tmp_path / "out", tmp_path, expressways=1.5, begin=60, **pace)
+        assert plan_from_text(RunPlan, plan_to_text(plan)) == plan
 
 
 def test_a_refused_plan_says_why(tmp_path: Path) -> None:
