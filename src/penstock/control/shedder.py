@@ -20,7 +20,6 @@ from penstock.control.analysis import PART
 
 _MOST_CATCH_UP = 4.0  # times the load, or what fits: no small backlog is a reason to shed more
 _WORK_OFF = 10.0  # seconds: a backlog that would take longer even so is a reason, however little comes
-_LONG_LATE = 15.0  # seconds: a run that starts, or was stopped, has worked off its backlog by then
 _BAND = 0.03  # tighten by less than this only if something is late
 _LAST_TENTH = 0.9
 _SURE, _LONG_CALM = 0.85, 10.0  # all is kept if it takes this part, or has fitted for so many seconds
@@ -42,7 +41,9 @@ class Tempo:
     `catch_up`: seconds in which a backlog is to be worked off that is older than its part of the threshold.
     `calm`: seconds without tightening before valves open. `every`: seconds between two steps of opening.
     `worth`: valves open only for a share that is so many times as large. `patience`: if they had to close
-    again after opening, the wait before the next opening grows by this factor, unless all fits.
+    again after opening, the wait before the next opening grows by this factor, unless all fits. `long_late`:
+    seconds after which a backlog is an overload, however little comes: a run that starts, or was stopped for
+    a moment, has worked it off by then.
     """
 
     catch_up: float = 2.0
@@ -50,10 +51,11 @@ class Tempo:
     every: float = 1.0
     worth: float = 1.0
     patience: float = 1.0
+    long_late: float = 15.0
 
 
 QUICK = Tempo()
-STEADY = Tempo(catch_up=10.0, calm=20.0, every=2.0, worth=1.15, patience=2.0)
+STEADY = Tempo(catch_up=10.0, calm=20.0, every=2.0, worth=1.15, patience=2.0, long_late=60.0)
 """Where what comes back is not exact for long: no more goes than must, nothing comes back for a moment."""
 
 
@@ -175,7 +177,7 @@ def _target(state: Shedding, seen: Pressure, tempo: Tempo) -> float:
     if needed <= 0 and (state.kept >= 1 or not seen.overdue):
         return 1.0
     asked = demand(needed, seen.backlog, tempo, overdue=wrong * seen.overdue, usable=seen.usable)
-    if state.kept >= 1 and _may_wait(state, seen, needed, asked):
+    if state.kept >= 1 and _may_wait(state, seen, needed, asked, tempo):
         return 1.0
     if state.kept < 1 and needed <= seen.usable and not seen.backlog:
         # What an overload has left behind has to go first, and one look may err.
@@ -186,13 +188,13 @@ def _target(state: Shedding, seen: Pressure, tempo: Tempo) -> float:
     return min(target, state.kept) if seen.owed is None and seen.backlog and state.kept < 1 else target
 
 
-def _may_wait(state: Shedding, seen: Pressure, needed: float, asked: float) -> bool:
+def _may_wait(state: Shedding, seen: Pressure, needed: float, asked: float, tempo: Tempo) -> bool:
     """Whether nothing has to be shed yet.
 
     It fits, or the last train has taken all, or the excess is small and nothing is late. But what has been
     late for long, and is too much to be made up for soon, does not wait for ever.
     """
-    if seen.overdue and asked > seen.usable and seen.now - state.late >= _LONG_LATE:
+    if seen.overdue and asked > seen.usable and seen.now - state.late >= tempo.long_late:
         return False
     fits = needed <= max(seen.usable, seen.most)
     return fits or seen.left <= _LEFT or (not seen.backlog and needed < _MUCH * seen.most)
