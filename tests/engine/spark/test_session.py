@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +18,7 @@ import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark import sockets
 from penstock.engine.spark.launch import process_environment
-from penstock.engine.spark.session import MEANING, MEMORY, SETTINGS, cores_of, for_trains
+from penstock.engine.spark.session import MEANING, MEMORY, SETTINGS, cores_of, for_trains, local_session
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
 
@@ -46,7 +48,29 @@ def test_short_names_where_those_of_the_temporary_folder_are_too_long(monkeypatc
     monkeypatch.setattr("tempfile.tempdir", str(long))
     folder = Path(sockets.socket_files()[sockets.FOLDER])
     assert folder.parent == Path("/tmp")
-    folder.rmdir()
+    shutil.rmtree(folder)
+
+
+def test_folders_of_killed_processes_go_with_the_next_start(tmp_path):
+    (mine := tmp_path / "penstock-sockets-mine").mkdir()
+    (killed := tmp_path / "penstock-sockets-killed").mkdir()
+    (killed / "owner").touch()
+    lock = sockets.held(mine / "owner")
+    assert lock is not None
+    sockets.delete_orphans(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [mine.name]
+    os.close(lock)
+
+
+def test_a_thread_of_the_users_takes_the_session_that_runs_as_it_is(elsewhere):
+    """A session is active in one thread only; the defaults must not be put into it from another."""
+    before, found = elsewhere.conf.getAll, []
+    thread = threading.Thread(target=lambda: found.append(local_session(name="of a thread")))
+    thread.start()
+    thread.join()
+    assert found[0].sparkContext is elsewhere.sparkContext
+    assert found[0].conf.get("spark.app.name") != "of a thread"
+    assert elsewhere.conf.getAll == before
 
 
 def test_the_folder_of_sockets_goes_with_a_killed_process():

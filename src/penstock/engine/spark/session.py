@@ -104,9 +104,9 @@ def local_session(
 
     if not verbose():
         quiet_python()
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+    active = SparkSession.getActiveSession()  # of this thread
+    if active is not None or one_runs():
+        return active or SparkSession.builder.getOrCreate()
     defaults = {
         "spark.app.name": name,
         "spark.master": default_master(),

@@ -5,9 +5,12 @@ Over loopback each job waits for 40 ms: the kernel delays an acknowledgement tha
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import socket
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 ENABLED, FOLDER = "spark.python.unix.domain.socket.enabled", "spark.python.unix.domain.socket.dir"
 UNSET = {ENABLED: "", FOLDER: ""}
 _PREFIX = "penstock-sockets-"
+_OWNER = "owner"
+_OURS: list[int | None] = []  # locks that stay until this process ends
 _LONGEST = 60 - len(f"/{_PREFIX}12345678")
 """Bytes of the path of the folder around ours: the kernel takes up to 107, and Spark's names take 43."""
 
@@ -26,7 +31,30 @@ def socket_files() -> dict[str, str]:
     around = [folder for folder in (tempfile.gettempdir(), "/tmp") if _fits(folder)]  # noqa: S108 - see mkdtemp
     if not hasattr(socket, "AF_UNIX") or not around:
         return {}
-    return {ENABLED: "true", FOLDER: tempfile.mkdtemp(prefix=_PREFIX, dir=around[0])}
+    delete_orphans(Path(around[0]))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=around[0]))
+    _OURS.append(held(folder / _OWNER))
+    return {ENABLED: "true", FOLDER: str(folder)}
+
+
+def delete_orphans(around: Path) -> None:
+    """Delete the folders of processes that were killed before their JVM could do it."""
+    for owner in around.glob(f"{_PREFIX}*/{_OWNER}"):
+        with suppress(OSError):  # of another user, or deleted by another process
+            if owner.parent.lstat().st_uid == os.getuid() and (lock := held(owner)) is not None:
+                os.close(lock)
+                shutil.rmtree(owner.parent)
+
+
+def held(file: Path) -> int | None:
+    """A lock that the kernel frees when this process ends; None if another one holds it."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _fits(folder: str) -> bool:
