@@ -77,11 +77,11 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--headroom 1\.5 is no part of the capacity"):
         plan(tmp_path, qos=True, headroom=1.5)
     for interval in (-1.0, 5.0, float("nan")):
-        with pytest.raises(InputError, match=f"--interval {interval:g} is not known"):
+        with pytest.raises(InputError, match=f"--interval {interval:g} is no time between two trains"):
             plan(tmp_path, interval=interval)
-    with pytest.raises(InputError, match=r"--interval 2 is not known(?s:.*)less than the 1\.67 in which"):
+    with pytest.raises(InputError, match=r"--interval 2 (?s:.*)less than the 1\.67 in which"):
         plan(tmp_path, interval=2.0, speed=3.0)
-    with pytest.raises(InputError, match=r"--interval 1 is not known(?s:.*)at maximum speed"):
+    with pytest.raises(InputError, match=r"--interval 1 (?s:.*)at maximum speed"):
         plan(tmp_path, interval=1.0, speed=float("inf"))
     with pytest.raises(InputError, match="--interval has no effect with --qos"):
         plan(tmp_path, interval=1.0, qos=True)

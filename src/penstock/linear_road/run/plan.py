@@ -36,7 +36,7 @@ def known_interval(seconds: float, speed: float) -> float:
     limit = TOLL_LIMIT / speed
     if seconds and not 0 < seconds < limit:
         raise InputError(
-            f"--interval {seconds:g} is not known",
+            f"--interval {seconds:g} is no time between two trains",
             expected=f"seconds of the wall clock, less than the {limit:.3g} in which a toll is due"
             if limit
             else "none: at maximum speed a pause between trains only costs time",

@@ -52,3 +52,10 @@ def test_a_run_with_snapshots_may_have_many_files_open(run):
         assert raised == (1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("foreign", ["file", "link"])
+def test_a_name_that_somebody_else_has_taken_is_left_to_him(memory, tmp_path, foreign):
+    name = version_folder._in_memory(tmp_path / "a")
+    name.write_text("") if foreign == "file" else name.symlink_to(tmp_path / "nowhere")
+    assert version_folder.version_folder(tmp_path / "a", local=True).is_relative_to(tmp_path / "a")

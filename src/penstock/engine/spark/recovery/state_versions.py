@@ -160,6 +160,7 @@ class StateVersions:
             PartitionVersion(self.folder(stage), partition, (train, token)).write(read, sync=self.sync)
 
     def _from_snapshot(self, known: list[Snapshot], stages: set[str], oldest: int, lost: StateError) -> Start:
+        torn = []
         for snapshot in [*known, Snapshot(BEGINNING, {})]:
             if snapshot.train + 1 < oldest:
                 self._must_be_same_network(oldest - 1)
@@ -167,12 +168,16 @@ class StateVersions:
             try:
                 self._snapshots.load(snapshot, self.root, stages, sync=self.sync)
             except StateError as error:
-                _LOG.warning("a snapshot of the state is not used: %s", one_line(error))
+                _LOG.warning("a snapshot of the state is not used: %s", one_line(error.problem))
                 self._torn.add(snapshot.train)
+                torn.append(one_line(error.problem))
                 continue
             state = {stage: tokens for stage, tokens in snapshot.state.items() if stage in stages}
             return Start(snapshot.train, state)
-        raise lost
+        if not torn:
+            raise lost
+        told = "; ".join(dict.fromkeys(torn))
+        raise StateError(f"{lost.problem}; nor can a snapshot be used: {told}", hint=lost.hint) from lost
 
     def _oldest_runnable(self, last: int, known: list[Snapshot]) -> int:
         """The first train from which on all can be run again, up to the last one committed."""
@@ -216,7 +221,7 @@ class StateVersions:
         try:
             self._snapshots.check(snapshot)
         except StateError as error:
-            _LOG.warning("a snapshot of the state is not used: %s", one_line(error))
+            _LOG.warning("a snapshot of the state is not used: %s", one_line(error.problem))
             return False
         return True
 

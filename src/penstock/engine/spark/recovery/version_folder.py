@@ -99,8 +99,11 @@ def _size(folder: Path) -> int:
 
 def _private(folder: Path) -> bool:
     """Create the folder for our eyes only. False: somebody else has taken the name."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    state = folder.lstat()
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        state = folder.lstat()
+    except OSError:  # not a folder, or memory has no room for another one
+        return False
     return (
         folder.is_dir()
         and not folder.is_symlink()
