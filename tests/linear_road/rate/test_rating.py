@@ -61,7 +61,7 @@ def test_in_full_mode_the_winner_carries_all_three_hours(tmp_path: Path) -> None
         ({"begin": 0.3}, "--from 0.3 is no size"),
         ({"end": 2}, "--to 2 is below --from 4"),
         ({"minutes": 0}, "--minutes and --trial-minutes of 1 or more"),
-        ({"interval": 5}, "--interval 5 is not known"),
+        ({"interval": 5}, "--interval 5 is no time between two trains"),
         ({"step": 0.2}, "expected: a share from 0.01 to 0.15"),
         ({"minutes": 180}, "do not fit into the 180 minutes"),
     ],
