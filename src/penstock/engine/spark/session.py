@@ -126,7 +126,8 @@ def local_session(
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    launch(chosen, MEMORY, nice)
+    # Without the daemon: who looks for processes of that name must not find the JVM.
+    launch({key: value for key, value in chosen.items() if key != sockets.DAEMON}, MEMORY, nice)
     spark = builder.getOrCreate()
     sockets.own_by_jvm(spark)
     sockets.collect_over_port(spark)

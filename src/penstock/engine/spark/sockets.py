@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENABLED, FOLDER = "spark.python.unix.domain.socket.enabled", "spark.python.unix.domain.socket.dir"
-UNSET = {ENABLED: "", FOLDER: ""}
+DAEMON = "spark.python.daemon.module"
+UNSET = {ENABLED: "", FOLDER: "", DAEMON: ""}
 _PREFIX = "penstock-sockets-"
 _OWNER = "owner"
 _OURS: list[int | None] = []  # locks that stay until this process ends
@@ -34,7 +35,7 @@ def socket_files() -> dict[str, str]:
     delete_orphans(Path(around[0]))
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=around[0]))
     _OURS.append(held(folder / _OWNER))
-    return {ENABLED: "true", FOLDER: str(folder)}
+    return {ENABLED: "true", FOLDER: str(folder), DAEMON: "penstock.engine.spark.pyspark.daemon"}
 
 
 def delete_orphans(around: Path) -> None:

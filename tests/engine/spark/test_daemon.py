@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.spark.tasks.worker_process import ends_quietly
+from penstock.engine.spark.pyspark.daemon import ends_quietly
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, ConnectionResetError])

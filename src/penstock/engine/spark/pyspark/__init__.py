@@ -1,0 +1,1 @@
+"""What runs in place of PySpark's own programs."""
