@@ -19,6 +19,7 @@ from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark import sockets
 from penstock.engine.spark.launch import process_environment
 from penstock.engine.spark.session import MEANING, MEMORY, SETTINGS, cores_of, for_trains, local_session
+from penstock.store.durable import locked
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
 
@@ -48,6 +49,9 @@ def test_short_names_where_those_of_the_temporary_folder_are_too_long(monkeypatc
     monkeypatch.setattr("tempfile.tempdir", str(long))
     folder = Path(sockets.socket_files()[sockets.FOLDER])
     assert folder.parent == Path("/tmp")
+    assert [path.name for path in folder.iterdir()] == ["owner"]
+    with locked(folder / "owner", wait=False) as orphaned:
+        assert not orphaned, "it is ours as long as we live"
     shutil.rmtree(folder)
 
 
@@ -55,11 +59,9 @@ def test_folders_of_killed_processes_go_with_the_next_start(tmp_path):
     (mine := tmp_path / "penstock-sockets-mine").mkdir()
     (killed := tmp_path / "penstock-sockets-killed").mkdir()
     (killed / "owner").touch()
-    lock = sockets.held(mine / "owner")
-    assert lock is not None
-    sockets.delete_orphans(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [mine.name]
-    os.close(lock)
+    with locked(mine / "owner"):
+        sockets.delete_orphans(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [mine.name]
 
 
 def test_a_thread_of_the_users_takes_the_session_that_runs_as_it_is(elsewhere):

@@ -5,14 +5,15 @@ Over loopback each job waits for 40 ms: the kernel delays an acknowledgement tha
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import socket
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from penstock.store.durable import locked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +23,7 @@ DAEMON = "spark.python.daemon.module"
 UNSET = {ENABLED: "", FOLDER: "", DAEMON: ""}
 _PREFIX = "penstock-sockets-"
 _OWNER = "owner"
-_OURS: list[int | None] = []  # locks that stay until this process ends
+_OURS = ExitStack()  # locks that stay until this process ends
 _LONGEST = 60 - len(f"/{_PREFIX}12345678")
 """Bytes of the path of the folder around ours: the kernel takes up to 107, and Spark's names take 43."""
 
@@ -34,7 +35,9 @@ def socket_files() -> dict[str, str]:
         return {}
     delete_orphans(Path(around[0]))
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=around[0]))
-    _OURS.append(held(folder / _OWNER))
+    # Locked before it has its name: a start beside this one must not take the folder for an orphan.
+    _OURS.enter_context(locked(folder / "new", wait=False))
+    (folder / "new").rename(folder / _OWNER)
     return {ENABLED: "true", FOLDER: str(folder), DAEMON: "penstock.engine.spark.pyspark.daemon"}
 
 
@@ -42,20 +45,11 @@ def delete_orphans(around: Path) -> None:
     """Delete the folders of processes that were killed before their JVM could do it."""
     for owner in around.glob(f"{_PREFIX}*/{_OWNER}"):
         with suppress(OSError):  # of another user, or deleted by another process
-            if owner.parent.lstat().st_uid == os.getuid() and (lock := held(owner)) is not None:
-                os.close(lock)
-                shutil.rmtree(owner.parent)
-
-
-def held(file: Path) -> int | None:
-    """A lock that the kernel frees when this process ends; None if another one holds it."""
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+            if owner.parent.lstat().st_uid != os.getuid():
+                continue
+            with locked(owner, wait=False) as orphaned:
+                if orphaned:
+                    shutil.rmtree(owner.parent)
 
 
 def _fits(folder: str) -> bool:
